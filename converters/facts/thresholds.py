@@ -71,6 +71,9 @@ ANEW_LIFE = Threshold(0.2, "share of the trace", "A pool's threads that live for
 POLLS_RUN = Threshold(0.5, "share of time", "A thread that runs for less does not burn a core while it waits.")
 POLLS_IN = Threshold(0.5, "share of samples or preemptions", "Who mostly asks whether something has happened polls.")
 POLLS_SEEN = Threshold(10, "samples or preemptions", "Fewer show next to nothing.")
+RUNS_IN = Threshold(0.25, "share of samples or preemptions", "A function with less is one of many.")
+SHORT_SLEEP = Threshold(50_000_000, "ns, mean", "Who sleeps for longer does not ask for something all the time.")
+SLEEPS_AGAIN = Threshold(10, "sleeps of each thread", "Fewer may be a coincidence.")
 PREEMPTED_IN = Threshold(
     0.5, "share of preemptions", "A function in which a thread seldom loses its core is no hot one."
 )
@@ -89,6 +92,9 @@ EVENTS_BESIDE_WORK_SAVE = Threshold(
 ASIDE_SAVES = Threshold(0.5, "confidence", "A wait that delays no main thread may delay nobody.")
 UNKNOWN_SAVES = Threshold(
     0.2, "confidence", "A wait for the whole trace without a traced cause, or in a process that does little."
+)
+STUCK_BESIDE_WORK_SAVES = Threshold(
+    0.5, "confidence", "What is blocked for the whole trace may be of no interest to others, which get on."
 )
 RUNNING_SAVES = Threshold(0.5, "confidence", "Time on cores, of which nobody knows in which function.")
 SAMPLED_SAVES = Threshold(1.0, "confidence", "Time on cores in a known function.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .wait_functions import OF_DATABASES
 from .wait_kinds import CHILD, LOCK, PEER
 from .wait_sums import Place
 
@@ -19,8 +20,8 @@ _BY_CALL = (PEER, CHILD)
 def held_cause(process: str, place: Place) -> Key:
     """Of a wait for a lock, a device, memory: locks are shared by processes."""
     wait = place.wait
-    if wait.lock:
-        return wait.kind, process, wait.lock
+    if wait.lock:  # that of a database is shared by programs
+        return wait.kind, "" if wait.lock in OF_DATABASES else process, wait.lock
     if wait.kind == LOCK:
         return wait.kind, wait.kernel, wait.call
     call = wait.call or wait.kernel

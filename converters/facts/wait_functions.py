@@ -31,6 +31,7 @@ BY_KERNEL = {
     **dict.fromkeys(("unix_stream_data_wait", "unix_stream_read_generic", "unix_wait_for_peer"), PEER),  # net/unix
     "__skb_wait_for_more_packets": PEER,  # net/core/datagram.c
     "sk_stream_wait_memory": PEER,  # net/core/stream.c
+    **dict.fromkeys(("__inet_stream_connect", "inet_wait_for_connect"), PEER),  # net/ipv4/af_inet.c
     **dict.fromkeys(EVENT_WAITS, EVENTS),
     "do_wait": CHILD,  # kernel/exit.c
 }
@@ -78,17 +79,22 @@ LINKED_LOCKS = re.compile(
 parking_lot's (src/raw_mutex.rs, raw_rwlock.rs), Abseil's (absl/synchronization/mutex.cc)."""
 LOCKS_BY_TIMER = frozenset(("sqlite3InvokeBusyHandler", "sqliteDefaultBusyCallback"))
 """Functions that sleep and try again until a lock is free: SQLite's, for a locked database (src/btree.c, main.c)."""
-LOCKS_BY_EVENTS = {"ProcSleep": re.compile(r"postgres(ql)?")}
-"""The same for locks that another process frees with a signal or a byte, by the program that has them: PostgreSQL's
-(src/backend/storage/lmgr/proc.c)."""
+LOCKS_OF_PROGRAMS = dict.fromkeys(
+    ("ProcSleep", "LWLockAcquire", "LWLockAcquireOrWait", "LWLockWaitForVar"), re.compile(r"postgres(ql)?")
+)
+"""The same for locks that another process frees with a signal, a byte or a semaphore, by the program that has them:
+PostgreSQL's (src/backend/storage/lmgr/proc.c, lwlock.c)."""
+OF_DATABASES = frozenset((*LOCKS_BY_TIMER, *LOCKS_OF_PROGRAMS))
+LIGHT_LOCKS = tuple(name for name in LOCKS_OF_PROGRAMS if name.startswith("LWLock"))
+"""Those that PostgreSQL takes for a short time, to protect its own data."""
 
 OF_PEER = re.compile(
     r"(.*[_:.]|)(recv|read|send|write|connect)|.*(Recv|Read|Send|Write|Connect)|PQ[a-z]\w*|pq[A-Z]\w*", re.DOTALL
 )
 """Begins of a library's functions that wait with poll for what one other end does; those of libpq, which has one server
 (interfaces/libpq/fe-misc.c)."""
-SELECTS_FOR_PEER = re.compile(r"(Connection\.)?_poll|(Popen\.)?_communicate")
-"""Functions of Python's multiprocessing and subprocess that do it with a selector."""
+SELECTS_FOR_PEER = re.compile(r"(Connection\.)?_poll|(Popen\.)?_communicate|curl_easy_perform")
+"""Functions of Python's multiprocessing and subprocess that do it with a selector, and libcurl's for one transfer."""
 SELECTS = re.compile(r"(^|/)selectors\.py:|/multiprocessing/connection\.py:wait$")
 """Functions of Python's library (``file:function``) that wait for what they are given: their caller tells for what."""
 

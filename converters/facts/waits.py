@@ -31,8 +31,8 @@ from .wait_functions import (
     JOINS,
     KERNEL_LOCKS,
     LINKED_LOCKS,
-    LOCKS_BY_EVENTS,
     LOCKS_BY_TIMER,
+    LOCKS_OF_PROGRAMS,
     NO_PLACE,
     OF_PEER,
     PYTHON_LOCKS,
@@ -131,7 +131,7 @@ class _Frame:
 
     __slots__ = (
         *("bare", "frame", "gpu", "has_name", "in_brackets", "is_library", "is_linked_lock", "is_own"),
-        *("is_placeholder", "is_plumbing", "label", "lock_by_events", "lock_by_timer", "user_lock"),
+        *("is_placeholder", "is_plumbing", "label", "lock_of_program", "lock_by_timer", "user_lock"),
     )
 
     def __init__(self, frame: Frame) -> None:
@@ -144,7 +144,7 @@ class _Frame:
         self.is_placeholder = _is_placeholder(frame)
         self.in_brackets = self.label.startswith("[")
         self.gpu = self.label if _is_of_gpu(frame) and GPU_CALLS.fullmatch(self.label) else ""
-        self.lock_by_events = _lock_by_events(frame)
+        self.lock_of_program = _lock_of_program(frame)
         self.lock_by_timer = self.label if self.label in LOCKS_BY_TIMER else ""
         self.user_lock = self.label if self.label.startswith(USER_LOCKS) else ""
         self.is_linked_lock = LINKED_LOCKS.match(self.label) is not None
@@ -212,7 +212,7 @@ class _Below:
         """See `Wait.lock`."""
         by = ended_by(self.call) if not self.kernel else ""
         if self.kernel in EVENT_WAITS or by == BY_EVENTS:
-            return next((each.lock_by_events for each in self._own if each.lock_by_events), "")
+            return next((each.lock_of_program for each in self._own if each.lock_of_program), "")
         if BY_KERNEL.get(self.kernel) == SLEEP or by == BY_TIMER:
             inner = (*self._library, *reversed(self._own[-_INNERMOST:]))
             return next((each.lock_by_timer for each in inner if each.lock_by_timer), "")
@@ -227,6 +227,8 @@ class _Below:
         if found := next((each.user_lock for each in reversed(self._library) if each.user_lock), ""):
             return found
         if found := next((each.label for each in self._own[-_INNERMOST:] if each.is_linked_lock), ""):
+            return found
+        if found := next((each.lock_of_program for each in self._own if each.lock_of_program), ""):
             return found
         names = [self._called, *(each.label for each in reversed(self._library))]
         found = next((name for name in names if name.startswith(PYTHON_LOCKS)), "")
@@ -318,8 +320,8 @@ def _is_placeholder(frame: Frame) -> bool:
     return frame.module is None and frame.name[:1] == "[" and (" " in frame.name or frame.name in NO_PLACE)
 
 
-def _lock_by_events(frame: Frame) -> str:
-    files = LOCKS_BY_EVENTS.get(frame.name)
+def _lock_of_program(frame: Frame) -> str:
+    files = LOCKS_OF_PROGRAMS.get(frame.name)
     if files is None or frame.module is None or not files.fullmatch(frame.module.path.rpartition("/")[2]):
         return ""
     return frame.name

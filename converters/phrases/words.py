@@ -9,12 +9,12 @@ from ..facts.groups import alike_of
 from ..facts.identity import is_sum, number_of, shown_id
 from ..facts.sampling import shown_share
 from ..facts.thread_names import thread_pattern
-from ..facts.wait_functions import LOCKS_BY_TIMER, TAKE_GIL
+from ..facts.wait_functions import LIGHT_LOCKS, LOCKS_BY_TIMER, LOCKS_OF_PROGRAMS, TAKE_GIL
 from ..facts.wait_kinds import CHILD, EVENTS, HALTED, LOCK, PEER, SLEEP, THREAD
 from ..facts.wait_sites import GAP
 from ..facts.wait_sums import Thread
 from ..model import ThreadTimes
-from ..rules.finding import CPU, Finding
+from ..rules.finding import CPU, Finding, sleeps_again
 
 _FOR_WHOM = {
     THREAD: ("another thread", "other threads"),
@@ -25,7 +25,8 @@ _FOR_WHOM = {
 """For one thread, and for several."""
 _KNOWN_LOCKS = {
     TAKE_GIL: "Python's interpreter lock (GIL)",
-    "ProcSleep": "a lock of PostgreSQL",
+    **dict.fromkeys(LOCKS_OF_PROGRAMS, "a lock of PostgreSQL"),
+    **dict.fromkeys(LIGHT_LOCKS, "a lightweight lock of PostgreSQL (LWLock)"),
     **dict.fromkeys(LOCKS_BY_TIMER, "a lock of an SQLite database"),
 }
 TOLD_APART = 2
@@ -75,6 +76,7 @@ class Phrases:
             does = (
                 f"{'is' if one else 'are'} on a core for {much}, and {'waits' if one else 'wait'} for one for {queued}"
             )
+            does += f", most often in {' → '.join(finding.runs_in)}" if finding.runs_in else ""
         elif finding.kind == SLEEP:
             does = f"{'sleeps' if one else 'sleep'} for {much}{where}"
         elif finding.kind == HALTED:
@@ -165,7 +167,7 @@ def _spent(finding: Finding) -> str:
     if finding.places[0].wait.gpu:
         return f"spent waiting for the GPU{where}"
     if finding.kind == SLEEP:
-        return f"spent sleeping{where}"
+        return f"spent sleeping{' again and again' if sleeps_again(finding) else ''}{where}"
     if finding.kind in _FOR_WHOM:
         whom = _FOR_WHOM[finding.kind][len(finding.threads) > 1]
         # What is waited for is told by the functions, if anything tells it.

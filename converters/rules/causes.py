@@ -44,8 +44,8 @@ def own_kinds(effect: str) -> tuple[str, ...]:
     if effect == SLEEP:
         return (CPU,)
     own = (CPU, SLEEP, LOCK, HELD, HALTED)
-    # Others of the same process may wait for something outside of it.
-    return (*own, PEER, CHILD) if effect == THREAD else own
+    # Others of the same process, or a child, may wait for something outside of it.
+    return (*own, PEER, CHILD) if effect in (THREAD, CHILD) else own
 
 
 def without(facts: Facts, effect: Finding, others: Finding) -> Finding:

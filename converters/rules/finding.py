@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..facts import thresholds
 from ..facts.facts import Facts
+from ..facts.frame_names import without_line
+from ..facts.wait_kinds import SLEEP
 from ..facts.wait_sums import Place, Sum, Thread
+from ..model.states import PREEMPTED
 
 CPU = "cpu"
 """The kind of a finding on running threads, not a wait."""
@@ -41,6 +44,8 @@ class Finding:
     """For waits: the part of ``time`` of the first thread; 0 if there is no other one."""
     samples: int = 0
     """For waits that only samples show: their number."""
+    runs_in: tuple[str, ...] = ()
+    """For `CPU`: where the threads run most often; () if it is not known."""
 
     @property
     def pids(self) -> frozenset[int]:
@@ -94,4 +99,28 @@ def running(facts: Facts, members: Iterable[Thread]) -> Finding:
     of = {thread: each.on_cpu + each.runnable for thread, each in times.items()}
     threads = tuple(sorted(of, key=lambda thread: (-of[thread], thread)))
     runnable = sum(each.runnable for each in times.values())
-    return Finding(CPU, threads, sum(of.values()), facts.wall_of(threads), runnable=runnable)
+    made = Finding(CPU, threads, sum(of.values()), facts.wall_of(threads), runnable=runnable)
+    return replace(made, runs_in=_runs_in(facts, threads))
+
+
+def _runs_in(facts: Facts, threads: Iterable[Thread]) -> tuple[str, ...]:
+    """The place with most of the samples, or of the preemptions, of these threads, if it has a good part of them."""
+    seen: Counter[tuple[str, ...]] = Counter()
+    for thread in threads:
+        if facts.runs:
+            for run, total in facts.runs.get(thread, {}).items():
+                seen[tuple(map(without_line, run.site.frames))] += total.samples
+        else:
+            for place, of in facts.waits_of(thread).items():
+                if place.state == PREEMPTED and not place.wait.nowhere:
+                    seen[tuple(map(without_line, place.site.frames))] += of.count
+    frames, most = max(seen.items(), key=lambda entry: (entry[1], entry[0]), default=((), 0))
+    enough = seen.total() >= thresholds.POLLS_SEEN and most >= thresholds.RUNS_IN * seen.total()
+    return frames if enough else ()
+
+
+def sleeps_again(finding: Finding) -> bool:
+    """Whether these threads sleep for a short time again and again: they ask whether something has happened."""
+    if finding.kind != SLEEP or finding.count < thresholds.SLEEPS_AGAIN * len(finding.threads):
+        return False
+    return finding.time <= thresholds.SHORT_SLEEP * finding.count

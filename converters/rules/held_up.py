@@ -21,13 +21,19 @@ _KINDS = (LOCK, HELD, HALTED)
 
 
 def find(facts: Facts) -> list[Verdict]:
-    """Of processes that moved, longest first."""
-    return [Verdict(RULE, kind_of(held), held.time, 1, held.pids, held) for held in held_up(facts)]
+    """Longest first. Of a whole host, only of processes that moved."""
+    return [
+        Verdict(RULE, kind_of(held), held.time, _confidence(facts, held), held.pids, held) for held in held_up(facts)
+    ]
+
+
+def _confidence(facts: Facts, held: Finding) -> float:
+    return thresholds.STUCK_BESIDE_WORK_SAVES if facts.at_work and facts.are_still(held.threads) else 1
 
 
 def held_up(facts: Facts) -> list[Finding]:
-    """Waits for locks (all waiters together), devices, memory in processes that moved, longest first."""
-    own = [thread for thread in facts.own if thread[0] not in facts.still_pids]
+    """Waits for locks (all waiters together), devices, memory, longest first."""
+    own = [thread for thread in facts.own if not (facts.is_whole_host and thread[0] in facts.still_pids)]
     enough = thresholds.SIGNIFICANT * facts.active_wall
     # By hash, as there may be very many: only what is long enough is looked at.
     times: dict[int, int] = defaultdict(int)
@@ -43,5 +49,6 @@ def held_up(facts: Facts) -> list[Finding]:
 def _held(facts: Facts, threads: Iterable[Thread]) -> Iterator[tuple[Thread, Place, int]]:
     for thread in threads:
         for place, total in facts.waits_of(thread).items():
-            if place.kind in _KINDS:
+            # Processes that are stopped for the whole trace are told as such.
+            if place.kind in _KINDS and not (place.kind == HALTED and thread[0] in facts.still_pids):
                 yield thread, place, total.time

@@ -203,6 +203,8 @@ def _still_told(verdicts: Verdicts, _facts: Facts) -> Verdicts:
     for each in _ranked(verdicts)[:1]:
         if each.rule == for_others.RULE and each.cause:
             told |= each.cause.pids
+        if each.rule == held_up.RULE:
+            told |= each.pids
     return [each for each in verdicts if each.rule != still.RULE or not each.pids <= told]
 
 

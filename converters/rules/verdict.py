@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..facts.wait_functions import LOCKS_BY_TIMER, TAKE_GIL
+from ..facts.wait_functions import OF_DATABASES, TAKE_GIL
 from ..facts.wait_kinds import CHILD, EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD
 from ..facts.wait_sums import Place
-from .finding import CPU, Finding
+from .finding import CPU, Finding, sleeps_again
 
 DEADLOCK, DATABASE_LOCK, FILE_LOCK, GIL = "deadlock", "database-lock", "file-lock", "gil"
 DRIVER, GPU, IO, MEMORY = "driver", "gpu", "io", "memory"
@@ -35,12 +35,11 @@ KINDS = {
     POOL_ANEW: "threads are created and end all the time",
     HERD: "threads are woken in vain",
     CPU: "runs on a core",
-    POLLING: "burns a core while it waits",
+    POLLING: "asks again and again whether something has happened, with a core or in short sleeps",
     STILL: "did not move",
     UNCLEAR: "it is not known where threads were",
 }
 """What a verdict says, by its kind."""
-_DATABASES = frozenset((*LOCKS_BY_TIMER, "ProcSleep"))
 _FILE_LOCKS = frozenset(("flock", "fcntl"))
 _MEMORY = ("page fault", "mmap", "munmap", "mprotect", "brk")
 
@@ -89,6 +88,8 @@ def kind_of(finding: Finding) -> str:
     """The kind of a verdict on these waits, or on threads that run."""
     if finding.places and finding.places[0].wait.gpu:
         return GPU
+    if sleeps_again(finding):
+        return POLLING
     if finding.kind not in (LOCK, HELD) or not finding.places:
         return finding.kind
     place = finding.places[0]
@@ -99,7 +100,7 @@ def _lock_kind(place: Place) -> str:
     wait = place.wait
     if wait.lock == TAKE_GIL:
         return GIL
-    if wait.lock in _DATABASES:
+    if wait.lock in OF_DATABASES:
         return DATABASE_LOCK
     return FILE_LOCK if wait.call in _FILE_LOCKS else LOCK
 

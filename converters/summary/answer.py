@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..base.units import plural, share
 from ..facts import thresholds
@@ -16,6 +16,7 @@ from ..phrases.words import listed, on_cores
 from ..rules import busy, deadlock, gil_main
 from ..rules.finding import Finding
 from ..rules.ranking import Judgement, is_of_gil
+from ..rules.verdict import Verdict
 from .few_samples import few_of_work, hidden_part
 from .figures import Running, Summary
 from .functions_at_work import by_function
@@ -57,8 +58,8 @@ def answer(summary: Summary, facts: Facts, judgement: Judgement) -> Answer:
     if not first:
         return Answer((still or _nothing(summary),))
     said, second = words.of(first), words.of(judgement.second) if judgement.second else ""
-    if not second and first.finding and not (is_of_gil(first, first.pids) and gil_sentence(summary.gil)):
-        second = beside_lock(first.finding, facts)
+    if first.finding and (rest := beside_lock(first.finding, facts)) and not _tells_of_gil(first, summary):
+        said = f"{words.of(replace(first, effect=None)).removesuffix('.')}; {rest[:1].lower()}{rest[1:]}"
     if summary.weight and first.rule == busy.RULE and (work := _work_sentence(summary)):
         said, second = work, said
     sentences = tuple(filter(None, (said, second, still)))
@@ -71,6 +72,11 @@ def answer(summary: Summary, facts: Facts, judgement: Judgement) -> Answer:
         judged=first.kind,
         victim=kernel_id(min(first.pids)) if is_gil else _victim(first.finding, facts),
     )
+
+
+def _tells_of_gil(first: Verdict, summary: Summary) -> bool:
+    """Whether another sentence tells who has the lock for which these threads wait."""
+    return is_of_gil(first, first.pids) and bool(gil_sentence(summary.gil))
 
 
 def _victim(finding: Finding | None, facts: Facts) -> int:
