@@ -28,7 +28,7 @@ _HEAD = "\n\n".join(
 
 def text() -> str:
     """The page."""
-    rules = [(f"`{name}`", _docstring(find)) for name, find in RULES.items()]
+    rules = [(f"`{name}`", _docstring(find)) for name, find in sorted(RULES.items())]
     kinds = [(f"`{kind}`", told) for kind, told in KINDS.items()]
     dominance = [(each.rule, ", ".join(each.over), each.why) for each in DOMINANCE]
     numbers = [

@@ -16,17 +16,34 @@ from stallscope.converters.model.neighbours import Neighbour
 from stallscope.converters.model.processes import CpuLimit
 from stallscope.converters.phrases.gil import gil_sentence
 from stallscope.converters.phrases.sentences import Sentences
-from stallscope.converters.rules import busy, for_others, held_up, polling, pool_anew, quota, unclear
+from stallscope.converters.rules import busy, for_others, held_up, idle, polling, pool_anew, quota, unclear
 from stallscope.converters.rules import crowd as crowds
 from stallscope.converters.rules import herd as herds
 from stallscope.converters.rules import workers as of_workers
 from stallscope.converters.rules.causes import cause_of, last_of_all
 from stallscope.converters.rules.for_others import effects, waits_beside_work
 from stallscope.converters.rules.ranking import judge
-from summary_profiles import LIBC, MS, POLL, POOL, READ, SECOND, SLEEP, Tracee, empty, facts_of, user, waiting
-from verdict_profiles import FSYNC, blocked, one, with_quota, yielding
+from stallscope.converters.rules.verdict import POLLING, kind_of
+from summary_profiles import (
+    EXE,
+    LIBC,
+    MS,
+    POLL,
+    POOL,
+    READ,
+    SECOND,
+    SLEEP,
+    Tracee,
+    empty,
+    facts_of,
+    kernel,
+    user,
+    waiting,
+)
+from verdict_profiles import FSYNC, LOCK, blocked, one, serving, with_quota, yielding
 
 TEN = 10 * SECOND
+TICK = kernel("asm_sysvec_apic_timer_interrupt")
 
 
 # What is worth a sentence.
@@ -249,6 +266,43 @@ def busy_beside(x: float) -> bool:
     profile.threads[0].wall = TEN // 5
     profile.threads[0].on_cpu = TEN // 5 - 20 * MS
     return "busy" in {each.rule for each in judge(facts_of(profile)).verdicts}
+
+
+def runs_in(x: float) -> bool:
+    """Whether a place with this share of the preemptions is told, beside many others."""
+    profile = yielding(0, round(100 * x))
+    for i in range(round(100 * (1 - x))):
+        stack = (*user(EXE, "main", f"f{i}"), *TICK)
+        tracee(profile).wait(stack, "runnable-preempted", MS)
+    return bool(busy.busy(facts_of(profile))[0].runs_in)
+
+
+def tracee(profile: Profile) -> Tracee:
+    """The first thread of a profile again."""
+    made = Tracee(profile, 1, "app", 1, "app")
+    profile.threads.pop()
+    made.times = profile.threads[0]
+    return made
+
+
+def sleeps_again(number: float, length: float) -> bool:
+    """So many sleeps of so many ns."""
+    count = round(number)
+    facts = facts_of(one(SLEEP, round(length * count), runs=MS, count=count))
+    return kind_of(effects(facts)[0]) == POLLING
+
+
+def hardly_runs(x: float) -> bool:
+    return bool(idle.find(facts_of(serving(runs=round(x * TEN)))))
+
+
+def stuck(x: float) -> str:
+    """What is first if a process is blocked for the whole trace while others work, beside a quota that costs this share
+    of that."""
+    profile = blocked(MS, MS)
+    Tracee(profile, 1, "app", 2, "w").run(round(0.2 * TEN))
+    Tracee(profile, 5, "stuck", 5, "stuck").wait(LOCK, "interruptible", TEN)
+    return first(with_quota(profile, round(x * TEN)))
 
 
 def loses_core_in(works: int, asks: int) -> bool:

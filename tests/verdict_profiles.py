@@ -11,6 +11,7 @@ from stallscope.converters.model import Frame, Module, Profile, Stack
 from stallscope.converters.model.gil import GilThread, GilTimes
 from stallscope.converters.model.processes import CpuLimit
 from summary_profiles import (
+    EPOLL,
     EXE,
     FUTEX,
     LIBC,
@@ -32,6 +33,8 @@ LOCK = (*user(EXE, "work", "take"), *user(LIBC, "pthread_mutex_lock", "__lll_loc
 GIL = (*user(EXE, "main"), Frame("take_gil", module=Module("/usr/bin/python3")), *FUTEX)
 YIELD = (*user(EXE, "main", "wait_for_flag"), *user(LIBC, "sched_yield"), *kernel("__x64_sys_sched_yield"))
 COMPUTE = (*user(EXE, "main", "compute"), *kernel("asm_sysvec_apic_timer_interrupt"))
+JOIN = (*user(EXE, "main", "finish"), *user(LIBC, "pthread_join"), *FUTEX)
+EPOLL_LOOP = (*user(EXE, "main", "serve"), *user(LIBC, "epoll_wait"), *EPOLL)
 IDLE_KERNEL = (Frame("ret_from_fork", "kernel"), Frame("kthread", "kernel"), Frame("worker_thread", "kernel"))
 """Of a thread of the kernel, which makes the profile one of a whole host."""
 
@@ -127,8 +130,26 @@ def unknown() -> Profile:
     return profile
 
 
+def all_waiting(last: Stack = POOL, moves: int = 0) -> Profile:
+    """Two threads wait for each other for the whole trace; the last one elsewhere, or it may move."""
+    profile = empty()
+    Tracee(profile, 1, "app", 1, "app").wait(JOIN, "interruptible", 10 * SECOND)
+    Tracee(profile, 1, "app", 2, "w").run(moves).wait(last, "interruptible", 10 * SECOND - moves)
+    return profile
+
+
+def serving(loop: Stack = EPOLL_LOOP, runs: int = 10 * MS) -> Profile:
+    """A server whose event loop hardly runs."""
+    profile = empty()
+    Tracee(profile, 1, "srv", 1, "srv").run(runs).wait(loop, "interruptible", 10 * SECOND - runs, 90)
+    Tracee(profile, 1, "srv", 2, "log").wait(POOL, "interruptible", 10 * SECOND)
+    return profile
+
+
 MINIMAL: dict[str, Callable[[], Profile]] = {
     "deadlock": deadlocked,
+    "all-wait": all_waiting,
+    "idle": serving,
     "unclear": unknown,
     "gil-main": held_by_gil,
     "quota": lambda: with_quota(empty(), SECOND),

@@ -39,6 +39,7 @@ UNCLEAR = Threshold(
 AT_WORK_SWITCHES = Threshold(5, "switches per second", "A process with fewer sleeps until something happens.")
 AT_WORK_CPU = Threshold(0.005, "cores", "A process that uses less, and switches seldom, does nothing.")
 SLIGHT = Threshold(0.02, "cores", "On a whole host, most processes that use less wait for work.")
+IDLE_CPU = Threshold(0.01, "cores, of all threads together", "What runs, or wants to, for less has nothing to do.")
 RELATED_NAMES = Threshold(6, "names of processes", "So few traced programs are assumed to work together.")
 
 # Who keeps others waiting.

@@ -12,6 +12,7 @@ from ..facts.gil import GilShare
 from ..facts.wait_kinds import HALTED
 from ..facts.wait_sums import Place
 from ..rules import (
+    all_wait,
     busy,
     crowd,
     deadlock,
@@ -19,6 +20,7 @@ from ..rules import (
     gil_main,
     held_up,
     herd,
+    idle,
     longest,
     polling,
     pool_anew,
@@ -33,7 +35,7 @@ from ..rules.pool_anew import Pool
 from ..rules.quota import Throttled
 from ..rules.verdict import GPU, Verdict
 from . import cores, gil
-from .words import Phrases, listed, on_cores
+from .words import Phrases, chain, listed, on_cores
 
 _OF_CORES = 2
 """Maximum of sentences for each rule on cores."""
@@ -94,6 +96,24 @@ class Sentences:
         assert isinstance(detail, Polling)
         where = " → ".join(detail.frames) or detail.call
         return self.words.polling(finding, where, verdict.cause, of_gpu=verdict.kind == GPU)
+
+    def all_wait(self, verdict: Verdict) -> str:
+        """``No thread of app moved: main → join, work → get_result; all wait for each other, …``"""
+        finding, threads = _finding(verdict), self._facts.threads
+        ways = list(dict.fromkeys(" → ".join(place.site.frames) for place in finding.places))
+        return (
+            f"No thread of {threads[finding.threads[0]].process} moved at all: they wait for each other, in "
+            f"{listed(ways)}. Only a signal, or another process by shared memory, can wake them."
+        )
+
+    def idle(self, verdict: Verdict) -> str:
+        """``Hardly anything runs: 4 threads wait for events, in serve → epoll_wait, …``"""
+        finding = _finding(verdict)
+        whom, wait = self.words.subject(finding.threads), "waits" if len(finding.threads) == 1 else "wait"
+        return (
+            f"Hardly anything runs: {whom} {wait} for events for {share(finding.time, finding.wall)} of the time, in "
+            f"{chain(finding)}: idle, or waiting for replies from elsewhere."
+        )
 
     def unclear(self, verdict: Verdict) -> str:
         """``For 62.0 % of the threads' time it is not known where they were: …``"""
@@ -171,5 +191,7 @@ _BY_RULE: dict[str, Callable[[Sentences, Verdict], str]] = {
     polling.RULE: Sentences.polling,
     **dict.fromkeys((held_up.RULE, for_others.RULE, workers.RULE, longest.RULE), Sentences.waits),
     busy.RULE: Sentences.busy,
+    all_wait.RULE: Sentences.all_wait,
+    idle.RULE: Sentences.idle,
     unclear.RULE: Sentences.unclear,
 }

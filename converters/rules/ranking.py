@@ -9,8 +9,23 @@ from typing import NamedTuple
 from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.wait_functions import TAKE_GIL
-from ..facts.wait_kinds import EVENTS, HALTED, HELD, LOCK, THREAD
-from . import busy, crowd, deadlock, for_others, gil_main, held_up, longest, polling, pool_anew, quota, still, workers
+from ..facts.wait_kinds import EVENTS, HALTED, HELD, LOCK, SLEEP, THREAD
+from . import (
+    all_wait,
+    busy,
+    crowd,
+    deadlock,
+    for_others,
+    gil_main,
+    held_up,
+    idle,
+    longest,
+    polling,
+    pool_anew,
+    quota,
+    still,
+    workers,
+)
 from .finding import CPU, Finding
 from .registry import RULES
 from .verdict import Verdict
@@ -69,9 +84,20 @@ def _replaced(verdicts: Verdicts, old: Verdict, new: Verdict | None) -> Verdicts
 
 
 def _only_one_deadlock(verdicts: Verdicts, _facts: Facts) -> Verdicts:
-    told = _of(verdicts, deadlock.RULE)[:1]
-    left = [each for each in verdicts if each.rule != deadlock.RULE]
-    return [*told, *(left if not told else [each for each in left if each.rule != gil_main.RULE])]
+    """What its threads wait for is told in its sentence."""
+    found = _of(verdicts, deadlock.RULE)
+    if not found:
+        return verdicts
+    threads = {thread for each in found if each.finding for thread in each.finding.threads}
+    pids = {pid for each in found for pid in each.pids}
+    left = [
+        each
+        for each in verdicts
+        if each.rule not in (deadlock.RULE, gil_main.RULE)
+        and not (each.rule == held_up.RULE and each.finding and threads.issuperset(each.finding.threads))
+        and not (each.rule == all_wait.RULE and each.pids <= pids)
+    ]
+    return [*found[:1], *left]
 
 
 def _gil_over_its_waits(verdicts: Verdicts, _facts: Facts) -> Verdicts:
@@ -167,7 +193,8 @@ def _causes_tell_of_effects(verdicts: Verdicts, _facts: Facts) -> Verdicts:
         for held in leading:
             assert held.finding and effect.finding
             if not set(effect.finding.threads) & set(held.finding.threads):
-                verdicts = _replaced(verdicts, held, replace(held, effect=effect.finding))
+                # What delays others matters, though it may have been there before.
+                verdicts = _replaced(verdicts, held, replace(held, effect=effect.finding, confidence=1))
         if leading:
             verdicts = _replaced(verdicts, effect, replace(effect, is_told=True))
     return verdicts
@@ -208,8 +235,28 @@ def _still_told(verdicts: Verdicts, _facts: Facts) -> Verdicts:
     return [each for each in verdicts if each.rule != still.RULE or not each.pids <= told]
 
 
+def _all_wait_over_waits(verdicts: Verdicts, _facts: Facts) -> Verdicts:
+    """Waits of threads that nobody can wake are told together."""
+    pids = {pid for each in _of(verdicts, all_wait.RULE) for pid in each.pids}
+    apart = (all_wait.RULE, deadlock.RULE)
+    return [each for each in verdicts if each.rule in apart or not each.pids or not each.pids <= pids]
+
+
+def _idle_over_events(verdicts: Verdicts, _facts: Facts) -> Verdicts:
+    """What waits for events without running is told as such."""
+    if not _of(verdicts, idle.RULE):
+        return verdicts
+    return [
+        each
+        for each in verdicts
+        if each.rule not in (for_others.RULE, workers.RULE) or each.wait_kind not in (EVENTS, THREAD, SLEEP)
+    ]
+
+
 DOMINANCE = (
     Dominance(deadlock.RULE, ("*",), "nothing goes on behind it", _only_one_deadlock),
+    Dominance(all_wait.RULE, ("*",), "nothing in its process goes on", _all_wait_over_waits),
+    Dominance(idle.RULE, (for_others.RULE, workers.RULE), "event loops wait for work", _idle_over_events),
     Dominance(gil_main.RULE, (held_up.RULE,), "it is the same wait, and the holder is known", _gil_over_its_waits),
     Dominance(quota.RULE, (crowd.RULE,), "throttled threads wait for a core anyway", _quota_over_crowd),
     Dominance(for_others.RULE, (held_up.RULE,), "a wait beside the main threads may delay nobody", _aside),

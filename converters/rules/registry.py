@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ..facts.facts import Facts
 from . import (
+    all_wait,
     busy,
     crowd,
     deadlock,
@@ -13,6 +14,7 @@ from . import (
     gil_main,
     held_up,
     herd,
+    idle,
     polling,
     pool_anew,
     quota,
@@ -27,6 +29,7 @@ RULES: dict[str, Find] = {
     module.RULE: module.find
     for module in (
         deadlock,
+        all_wait,
         gil_main,
         quota,
         crowd,
@@ -37,6 +40,7 @@ RULES: dict[str, Find] = {
         for_others,
         workers,
         busy,
+        idle,
         still,
         unclear,
     )

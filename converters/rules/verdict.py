@@ -12,7 +12,7 @@ from .finding import CPU, Finding, sleeps_again
 DEADLOCK, DATABASE_LOCK, FILE_LOCK, GIL = "deadlock", "database-lock", "file-lock", "gil"
 DRIVER, GPU, IO, MEMORY = "driver", "gpu", "io", "memory"
 CORES, QUOTA, POOL_ANEW, HERD, STILL = "cores", "quota", "pool-anew", "herd", "still"
-POLLING, UNCLEAR = "polling", "unclear"
+POLLING, UNCLEAR, IDLE = "polling", "unclear", "idle"
 KINDS = {
     DEADLOCK: "threads that hold locks of each other, and never move",
     LOCK: "waits for a lock of the program or of the kernel",
@@ -37,6 +37,7 @@ KINDS = {
     CPU: "runs on a core",
     POLLING: "asks again and again whether something has happened, with a core or in short sleeps",
     STILL: "did not move",
+    IDLE: "hardly runs, and waits for events",
     UNCLEAR: "it is not known where threads were",
 }
 """What a verdict says, by its kind."""

@@ -40,6 +40,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "AT_WORK_SWITCHES": (Pin(4.8, 5, lambda x: pins.are_at_work(0.0001, round(10 * x))),),
     "AT_WORK_CPU": (Pin(0.0049, 0.0051, pins.are_at_work),),
     "SLIGHT": (Pin(0.019, 0.021, lambda x: pins.confidence(whole_host(one(READ, 9 * SECOND, runs=round(x * TEN))))),),
+    "IDLE_CPU": (Pin(0.0099, 0.0101, pins.hardly_runs),),
     "RELATED_NAMES": (Pin(6, 7, pins.related),),
     "CAUSE": (
         Pin(0.195, 0.205, pins.occupied),
@@ -75,6 +76,9 @@ PINS: dict[str, tuple[Pin, ...]] = {
         Pin(9, 10, lambda x: pins.polls(yielding(round(x), 0))),
         Pin(9, 10, lambda x: pins.loses_core_in(round(x), 0)),
     ),
+    "RUNS_IN": (Pin(0.24, 0.26, pins.runs_in),),
+    "SHORT_SLEEP": (Pin(49_900_000, 50_100_000, lambda x: pins.sleeps_again(50, x)),),
+    "SLEEPS_AGAIN": (Pin(9, 10, lambda x: pins.sleeps_again(x, 20_000_000)),),
     "PREEMPTED_IN": (Pin(0.49, 0.51, lambda x: pins.loses_core_in(round(100 * x), 100 - round(100 * x))),),
     "GIL_MATTERS": (Pin(0.049, 0.051, lambda x: bool(pins.gil_told(x))),),
     "GIL_HOLDER": (
@@ -90,6 +94,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
         Pin(0.195, 0.205, pins.never_moved),
         Pin(0.195, 0.205, pins.rival(whole_host(waiting(READ)), 9_900 * MS)),
     ),
+    "STUCK_BESIDE_WORK_SAVES": (Pin(0.49, 0.51, pins.stuck),),
     "RUNNING_SAVES": (Pin(0.49, 0.51, pins.rival(one(SLEEP, MS, runs=TEN), TEN)),),
     "SAMPLED_SAVES": (Pin(0.99, 1.01, pins.rival(one(SLEEP, MS, runs=TEN), TEN, has_samples=True)),),
     "QUEUED_SAVES": (Pin(0.74, 0.76, pins.rival(one(SPIN, TEN, state="runnable-preempted"), TEN)),),

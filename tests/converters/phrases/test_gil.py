@@ -140,4 +140,4 @@ def test_who_has_it_is_told_once() -> None:
         thread.wait(take, "interruptible", 8 * SECOND, 1000, most=20 * MS)
         thread.wait(write, "uninterruptible", SECOND, 1000)
     told = [summarize(replace(profile, gil=gils)).answer for gils in ([], [gil(32 * SECOND)])]
-    assert ["The rest of their time" in " ".join(each) for each in told] == [True, False]
+    assert ["; the rest of their time: " in " ".join(each) for each in told] == [True, False]

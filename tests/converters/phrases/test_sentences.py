@@ -33,6 +33,8 @@ def said(made: Profile, rule: str) -> str:
 
 
 BEGINS = {
+    "all-wait": "No thread of app moved at all: they wait for each other, in main → finish → pthread_join, pool_main →",
+    "idle": "Hardly anything runs: the main thread of srv waits for events for 99.9 % of the time, in main → serve →",
     "unclear": "For 50.0 % of the threads' time it is not known where they were: what was lost is told below; trace",
     "deadlock": "2 threads of app (app) did not move at all, each of them waiting for a lock, in work → ",
     "gil-main": "For 60.0 % of its time, the main thread of train.py (pid 7) waits for Python's interpreter lock",

@@ -4,7 +4,7 @@ import pytest
 from stallscope.converters.model import Profile, Stack
 from stallscope.converters.rules.held_up import find, held_up
 from summary_profiles import EXE, LIBC, MS, MUTEX, POOL, SECOND, TOPK, Tracee, empty, facts_of, kernel, model_case, user
-from verdict_profiles import FSYNC, LOCK, blocked, one
+from verdict_profiles import FSYNC, LOCK, blocked, one, whole_host
 
 
 def fsync(function: str, kernel_function: str = "folio_wait_bit") -> Stack:
@@ -72,7 +72,7 @@ def test_who_is_stopped_is_held_up_wherever(stack: Stack, state: str) -> None:
     "profile",
     [
         blocked(490 * MS, 9_510 * MS),  # for too little of its time
-        blocked(10 * SECOND),  # it did not move: `still` tells of it
+        whole_host(blocked(10 * SECOND)),  # of a whole host, it did not move: `still` tells of it
         one(POOL, 6 * SECOND, runs=4 * SECOND),  # another thread ends it
         one(FSYNC, 6 * SECOND, runs=4 * SECOND, state="runnable-woken"),  # for a core
     ],

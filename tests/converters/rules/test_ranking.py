@@ -17,10 +17,12 @@ from verdict_profiles import (
     FSYNC,
     GIL,
     LOCK,
+    all_waiting,
     blocked,
     deadlocked,
     held_by_gil,
     one,
+    serving,
     whole_host,
     with_quota,
     with_stuck,
@@ -82,8 +84,20 @@ ROWS = {
     "nothing goes on behind it": Row(
         lambda: held_by_gil(to=deadlocked(20, to=deadlocked())),
         ["deadlock", "still"],
-        ["deadlock", "deadlock", "gil-main"],
+        ["deadlock", "deadlock", "gil-main", "held-up", "all-wait"],
         lambda: held_by_gil(to=deadlocked(moves=1)),
+    ),
+    "nothing in its process goes on": Row(
+        all_waiting,
+        ["all-wait"],
+        ["all-wait", "for-others", "still"],
+        lambda: all_waiting(moves=1),
+    ),
+    "event loops wait for work": Row(
+        serving,
+        ["idle"],
+        ["idle", "for-others"],
+        lambda: serving(POLL),
     ),
     "it is the same wait, and the holder is known": Row(
         lambda: main_of_python(GIL),
@@ -239,7 +253,9 @@ def test_what_the_first_verdict_waits_for_is_not_told_as_still() -> None:
     made = waiting(READ)
     Tracee(made, 9, "stuck", 9, "stuck").wait(FSYNC, "uninterruptible", 10 * SECOND)
     first, *_ = (judgement := judged(made)).verdicts
-    assert first.cause and first.cause.pids == {9}
+    assert first.pids == {9}
+    assert first.confidence == 1
+    assert first.effect and first.effect.pids == {1}
     assert judgement.still == ()
 
 
@@ -298,4 +314,4 @@ def test_the_longest_wait_is_told_if_there_is_nothing_else() -> None:
 
 def test_nothing_is_told_of_nothing() -> None:
     assert judged(empty()) == Judgement((), None, None, ())
-    assert told(judged(blocked(10 * SECOND))) == ["still"]
+    assert told(judged(one(READ, 10 * SECOND, state="stopped"))) == ["still"]

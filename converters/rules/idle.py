@@ -1,0 +1,42 @@
+"""Nearly nothing runs: event loops wait for events, other threads for them."""
+
+from __future__ import annotations
+
+from ..facts import thresholds
+from ..facts.facts import Facts
+from ..facts.wait_kinds import EVENTS, SLEEP, THREAD, WORK
+from ..facts.wait_sums import Place, Thread
+from .finding import waiting
+from .verdict import IDLE, Verdict
+
+RULE = "idle"
+_KINDS = (EVENTS, THREAD, WORK, SLEEP)
+"""How threads wait for work. Event loops wait for many files: who waits for one of a few may wait for a peer."""
+
+
+def find(facts: Facts) -> list[Verdict]:
+    """At most one, on the event loops."""
+    used = sum(facts.threads[thread].on_cpu + facts.threads[thread].runnable for thread in facts.own)
+    loops: dict[Thread, list[Place]] = {}
+    for thread in facts.own:
+        top = _top(facts, thread)
+        is_loop = top is not None and top.kind == EVENTS and not top.wait.few
+        if top is None or top.kind not in _KINDS or (top.kind == EVENTS and not is_loop):
+            return []
+        if thread[0] == thread[1] and not is_loop:
+            return []
+        if is_loop:
+            loops[thread] = [top]
+    if not loops or used > thresholds.IDLE_CPU * facts.duration or facts.are_still(facts.own):
+        return []
+    finding = waiting(facts, EVENTS, loops)
+    if finding is None:
+        return []
+    return [Verdict(RULE, IDLE, finding.time, 1, finding.pids, finding)]
+
+
+def _top(facts: Facts, thread: Thread) -> Place | None:
+    """Where a thread waits longest, if it mostly waits there."""
+    places = facts.waits_of(thread)
+    top = max(places, key=lambda place: (places[place].time, place), default=None)
+    return top if top and 2 * places[top].time > facts.threads[thread].wall else None
