@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import renaming
 from renaming import HOSTILE, NEUTRAL
 from rewriting import LIVES, Rewriting, rewritten
-from stallscope.converters.model import Profile, Sample, ThreadTimes
+from stallscope.converters.model import Frame, Profile, Sample, ThreadTimes
 from stallscope.converters.model.gil import GilThread, GilTimes
 from stallscope.converters.model.locks import LockPlace, LockThread, LockTimes
 from stallscope.converters.model.neighbours import Neighbour
@@ -205,20 +206,50 @@ def _halved(part: Any, half: int) -> Any:
 
 
 def with_events_dropped(profile: Profile, seed: int) -> Changed:
-    """Without one of `ONE_OF` events of each row, rounded down, and one of so many rows with fewer events, a whole one.
-    The accounts of threads stay, which are no sums of events, and so do waits that had not ended: a thread that never
-    moves makes no event."""
+    """Without one of `ONE_OF` events of each row, rounded down, and one of so many rows with fewer events, a whole one,
+    if its thread loses no more of its time by it. That time is lost, as engines tell it. The accounts of threads stay, which
+    are no sums of events, and so do waits that had not ended: a thread that never moves makes no event."""
+    walls = {(times.pid, times.tid): times.wall for times in profile.threads}
     events = [_events(profile, sample) for sample in profile.samples]
     few = [i for i, number in enumerate(events) if 0 < number < ONE_OF]
-    lost = {*random.Random(seed).sample(few, len(few) // ONE_OF)}
+    times: Counter[tuple[int, int]] = Counter()
+    dropped = set()
+    for i in random.Random(seed).sample(few, len(few) // ONE_OF):
+        whose, time = _thread_of(profile.samples[i]), profile.samples[i].values[0]
+        if (times[whose] + time) * 2 * ONE_OF <= walls.get(whose, 0):  # the same may be taken of its other rows
+            times[whose] += time
+            dropped.add(i)
     samples = [
         _without(profile, sample, number // ONE_OF / number if number else 0)
         for i, (sample, number) in enumerate(zip(profile.samples, events, strict=True))
-        if i not in lost
+        if i not in dropped
     ]
-    whose = (dict(profile.samples[i].labels) for i in lost)
-    made = replace(profile, samples=samples)
-    return Changed(made, without_row=frozenset((labels["pid"], labels["tid"]) for labels in whose))
+    made = replace(profile, samples=samples + _lost(profile, samples))
+    return Changed(made, without_row=frozenset(_thread_of(profile.samples[i]) for i in dropped))
+
+
+def _thread_of(sample: Sample) -> tuple[int, int]:
+    labels = dict(sample.labels)
+    return int(labels["pid"]), int(labels["tid"])
+
+
+def _lost(before: Profile, left: list[Sample]) -> list[Sample]:
+    """The time of each thread that is no longer in a row, if the first column is time that adds up to the thread's."""
+    if before.value_types[0].name not in ("off-cpu", "wall"):
+        return []
+    times: Counter[tuple[tuple[str, str | int], ...]] = Counter()
+    for samples, sign in ((before.samples, 1), (left, -1)):
+        for sample in samples:
+            if sample.label("state") != "running":
+                labels = dict(sample.labels) | {"state": "other"}
+                times[tuple(sorted((key, value) for key, value in labels.items() if key in _WHOSE))] += (
+                    sign * sample.values[0]
+                )
+    rest = (0,) * (len(before.value_types) - 1)
+    return [Sample((Frame("[lost]", "other"),), (time, *rest), labels) for labels, time in times.items() if time > 0]
+
+
+_WHOSE = frozenset(("pid", "tid", "pid-life", "tid-life", "process", "thread", "state"))
 
 
 def _events(profile: Profile, sample: Sample) -> int:

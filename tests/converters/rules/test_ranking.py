@@ -84,7 +84,7 @@ ROWS = {
     "nothing goes on behind it": Row(
         lambda: held_by_gil(to=deadlocked(20, to=deadlocked())),
         ["deadlock", "still"],
-        ["deadlock", "deadlock", "gil-main", "held-up", "all-wait"],
+        ["deadlock", "deadlock", "gil-main", "all-wait", "all-wait"],
         lambda: held_by_gil(to=deadlocked(moves=1)),
     ),
     "nothing in its process goes on": Row(
