@@ -207,8 +207,8 @@ def _halved(part: Any, half: int) -> Any:
 
 def with_events_dropped(profile: Profile, seed: int) -> Changed:
     """Without one of `ONE_OF` events of each row, rounded down, and one of so many rows with fewer events, a whole one,
-    if its thread loses no more of its time by it. That time is lost, as engines tell it. The accounts of threads stay, which
-    are no sums of events, and so do waits that had not ended: a thread that never moves makes no event."""
+    if its thread loses no more of its time by it. That time is lost, as engines tell it. The accounts of threads stay,
+    which are no sums of events, and so do waits that had not ended: a thread that never moves makes no event."""
     walls = {(times.pid, times.tid): times.wall for times in profile.threads}
     events = [_events(profile, sample) for sample in profile.samples]
     few = [i for i, number in enumerate(events) if 0 < number < ONE_OF]
