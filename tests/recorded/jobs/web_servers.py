@@ -71,6 +71,10 @@ def nginx(stage: Stage) -> Sequence[int]:
     return [*server, upstream, client]
 
 
+def proxy_alone(stage: Stage) -> Sequence[int]:
+    return nginx(stage)[:2]
+
+
 def rate_limit(stage: Stage) -> Sequence[int]:
     port = stage.port()
     server = nginx_server(stage, port, upstream=1)
@@ -175,6 +179,18 @@ JOBS = (
         nginx,
         {**PYTHON_HERE, "nginx": "nginx-light"},
         commands=("offcpu", "wakeup"),
+    ),
+    Job(
+        "nginx_alone",
+        Truth(
+            ("peer",),
+            ("nginx",),
+            ("slow_service|python3",),
+            "a proxy waits for a slow upstream; only the proxy is traced",
+        ),
+        proxy_alone,
+        {**PYTHON_HERE, "nginx": "nginx-light"},
+        commands=("wakeup",),
     ),
     Job(
         "nginx_rate_limit",
