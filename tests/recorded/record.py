@@ -30,7 +30,7 @@ def neutral(profile: Profile) -> Profile:
     def frame_of(frame: Frame) -> Frame:
         if frame not in frames:
             module = frame.module and frame.module._replace(path=_elsewhere(frame.module.path))
-            frames[frame] = frame._replace(module=module, file=_elsewhere(frame.file))
+            frames[frame] = frame._replace(name=_elsewhere(frame.name), module=module, file=_elsewhere(frame.file))
         return frames[frame]
 
     def text_of(_owner: str, _field: str, text: str, _part: Any) -> str:

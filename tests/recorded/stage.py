@@ -84,7 +84,6 @@ class Stage:
         ready: str = "",
         user: int | None = None,
         groups: Iterable[Path] = (),
-        executable: str | None = None,
         end: signal.Signals = signal.SIGTERM,
         environment: Mapping[str, str] = NOTHING,
     ) -> subprocess.Popen[bytes]:
@@ -106,7 +105,7 @@ class Stage:
 
         with log.open("wb") as said:
             process = subprocess.Popen(
-                [*map(str, command)], executable=executable, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=said,
+                [*map(str, command)], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=said,
                 stderr=said, env={**_environment(), **environment}, start_new_session=True,
                 preexec_fn=in_child,  # noqa: PLW1509  # it only sets what is the process's own
             )  # fmt: skip

@@ -112,8 +112,8 @@ def idle_postgres(stage: Stage) -> Sequence[int]:
 def redis(stage: Stage) -> tuple[int, Path]:
     """A server. Its process and socket."""
     path = stage.folder / "redis"
-    command = ["redis-server", "--port", "0", "--unixsocket", path, "--dir", stage.folder, "--save", ""]
-    server = stage.start(*command, executable=shutil.which(REDIS))
+    (stage.folder / "redis-server").symlink_to(shutil.which(REDIS) or REDIS)
+    server = stage.start("./redis-server", "--port", "0", "--unixsocket", path, "--dir", stage.folder, "--save", "")
     stage.listening(path)
     return server.pid, path
 
@@ -249,7 +249,7 @@ JOBS = (
         Truth(
             ("database-lock",),
             ("3 .*threads|mariadbd",),
-            ("lock_wait|row",),
+            ("ha_index_read_map|lock_wait|row", "Item_func_sleep|sleep"),
             "three sessions wait for a row, whose holder sleeps in its transaction",
         ),
         mariadb,
