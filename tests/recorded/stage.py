@@ -95,7 +95,8 @@ class Stage:
 
         def in_child() -> None:
             libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            os.nice(-os.nice(0))  # what is traced has to get its share of the cores
+            with contextlib.suppress(PermissionError):
+                os.nice(-os.nice(0))  # what is traced has to get its share of the cores
             for procs in joined:
                 procs.write_text("0")
             if user is not None:
@@ -120,10 +121,11 @@ class Stage:
         return process
 
     def python(
-        self, script: str, *arguments: object, ready: str = "ready", environment: Mapping[str, str] = NOTHING
+        self, script: str, *arguments: object, groups: Iterable[Path] = (), environment: Mapping[str, str] = NOTHING
     ) -> int:
-        """Starts a Python program of ours. Its id."""
-        return self.start(PYTHON, self.program(script), *arguments, ready=ready, environment=environment).pid
+        """Starts a Python program of ours, which says when it is ready. Its id."""
+        command = [PYTHON, self.program(script), *arguments]
+        return self.start(*command, ready="ready", groups=groups, environment=environment).pid
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
         """Returns when this is so."""
@@ -155,7 +157,13 @@ class Stage:
         self.until(lambda: len(_tree(pid)) >= least, f"{pid} has {least - 1} children")
         return _tree(pid)
 
-    def group(self, controller: str, **limits: int) -> Path:
+    def slow_disk(self, accesses: int = 200, *, access: str = "write") -> Path:
+        """A control group that may access the disk of the folder so many times a second."""
+        device = self.folder.stat().st_dev
+        limit = f"{os.major(device)}:{os.minor(device)} {accesses}"
+        return self.group("blkio", **{f"throttle.{access}_iops_device": limit})
+
+    def group(self, controller: str, **limits: object) -> Path:
         """A control group with these limits: ``cfs_quota_us=20000`` of ``cpu``."""
         group = _mount_of(controller) / f"job-{os.getpid()}"
         group.mkdir()

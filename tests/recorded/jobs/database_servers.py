@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from job import Job, Truth
@@ -23,7 +23,7 @@ PSYCOPG = {"psycopg2": "python3-psycopg2"}
 class Postgres:
     """A server in the folder of a stage, with a table of one row."""
 
-    def __init__(self, stage: Stage, *options: str) -> None:
+    def __init__(self, stage: Stage, *options: str, groups: Iterable[Path] = ()) -> None:
         self._stage, self._folder = stage, stage.folder / "pg"
         self._folder.mkdir()
         shutil.chown(self._folder, NOBODY, NOBODY)
@@ -31,7 +31,7 @@ class Postgres:
         stage.run(_HOME / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "--no-sync", user=NOBODY)
         common = ["-c", "listen_addresses=", "-c", "autovacuum=off", "-c", "bgwriter_delay=10000"]
         command = [_HOME / "postgres", "-D", data, "-k", self._folder, *common, *options]
-        self.pid = stage.start(*command, user=NOBODY, end=signal.SIGINT).pid
+        self.pid = stage.start(*command, user=NOBODY, groups=groups, end=signal.SIGINT).pid
         stage.listening(self._folder / ".s.PGSQL.5432")
         stage.until(lambda: "accepting" in self._state(), "PostgreSQL accepts connections")
         self.ask("create table hot (id int primary key, n bigint)")
@@ -75,7 +75,7 @@ def idle_in_transaction(stage: Stage) -> Sequence[int]:
 
 
 def commits(stage: Stage) -> Sequence[int]:
-    server = Postgres(stage)
+    server = Postgres(stage, groups=[stage.slow_disk()])
     server.ask("create table log (n bigint)")
     server.bench(4, "insert into log values (1);\n")
     return server.sessions("bench")

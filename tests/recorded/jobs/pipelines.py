@@ -9,15 +9,16 @@ from job import Job, Truth
 from stage import PYTHON, Stage
 
 
-def some_text(size: int) -> bytes:
+def some_text(size: int, seed: int = 1) -> bytes:
     """That can be compressed, slowly."""
     words = [bytes(random.Random(number).choices(b"abcdefghij", k=6)) for number in range(2000)]
-    return b" ".join(random.Random(1).choices(words, k=size // 7))
+    return b" ".join(random.Random(seed).choices(words, k=size // 7))
 
 
 def tar_gzip(stage: Stage) -> Sequence[int]:
-    (stage.folder / "dump.txt").write_bytes(some_text(7_000_000))
-    script = stage.write("backup.sh", f"tar cf - {'dump.txt ' * 60}| gzip -9 > backup.tar.gz\n")
+    for number in range(40):
+        (stage.folder / f"dump-{number}.txt").write_bytes(some_text(7_000_000, number))
+    script = stage.write("backup.sh", "tar cf - dump-*.txt | gzip -9 > backup.tar.gz\n")
     backup = stage.start("sh", script.name)
     packed = stage.folder / "backup.tar.gz"
     stage.until(lambda: packed.exists() and packed.stat().st_size > 0, "something is compressed")
@@ -50,16 +51,16 @@ def make_slow_file(stage: Stage) -> Sequence[int]:
 def rsync_fsync(stage: Stage) -> Sequence[int]:
     source = stage.folder / "mails"
     source.mkdir()
-    for number in range(6000):
+    for number in range(2000):
         (source / f"{number}").write_bytes(b"x" * 100)
-    process = stage.start("rsync", "-a", "--fsync", "mails/", "copy/")
+    process = stage.start("rsync", "-a", "--fsync", "mails/", "copy/", groups=[stage.slow_disk()])
     return stage.tree(process.pid, least=3)
 
 
 def sqlite_commits(stage: Stage) -> Sequence[int]:
     script = "create table log (n integer);\n" + "insert into log values (1);\n" * 100_000
     stage.write("commits.sql", script)
-    process = stage.start("sqlite3", "log.db", ".read commits.sql")
+    process = stage.start("sqlite3", "log.db", ".read commits.sql", groups=[stage.slow_disk()])
     stage.until((stage.folder / "log.db").exists, "sqlite3 writes")
     return [process.pid]
 

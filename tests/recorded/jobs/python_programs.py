@@ -15,6 +15,10 @@ def alone(script: str, *arguments: object) -> Callable[[Stage], Sequence[int]]:
     return lambda stage: [stage.python(script, *arguments)]
 
 
+def on_slow_disk(script: str) -> Callable[[Stage], Sequence[int]]:
+    return lambda stage: [stage.python(script, groups=[stage.slow_disk()])]
+
+
 def sqlite_orders(client: str) -> Callable[[Stage], Sequence[int]]:
     def start(stage: Stage) -> Sequence[int]:
         return [stage.python("sqlite_report.py"), *(stage.python(client) for _ in range(2))]
@@ -69,7 +73,7 @@ JOBS = (
             ("emit|handle|acquire", "fsync"),
             "threads wait for the lock of a log, whose holder is in fsync",
         ),
-        alone("logging_fsync.py"),
+        on_slow_disk("logging_fsync.py"),
         PYTHON_HERE,
         commands=("offcpu", "wakeup"),
     ),
@@ -104,7 +108,7 @@ JOBS = (
             ("save_order", "fsync|fdatasync|unlink"),
             "an event loop is idle while its worker thread commits to the disk",
         ),
-        alone("executor_io.py"),
+        on_slow_disk("executor_io.py"),
         PYTHON_HERE,
     ),
     Job(

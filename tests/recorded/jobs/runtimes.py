@@ -20,11 +20,12 @@ def java(name: str, *options: str) -> Callable[[Stage], Sequence[int]]:
     return start
 
 
-def go(name: str, quota: int = 0) -> Callable[[Stage], Sequence[int]]:
+def go(name: str, quota: int = 0, *, slow_disk: bool = False) -> Callable[[Stage], Sequence[int]]:
     def start(stage: Stage) -> Sequence[int]:
         places = {"GOCACHE": str(stage.folder / "cache"), "GOPATH": str(stage.folder / "go"), "GO111MODULE": "off"}
         stage.run("go", "build", "-trimpath", "-o", name, stage.program(f"{name}.go"), environment=places)
         groups = [stage.group("cpu", cfs_period_us=50_000, cfs_quota_us=quota)] if quota else []
+        groups += [stage.slow_disk()] if slow_disk else []
         return [stage.start(f"./{name}", ready="ready", groups=groups).pid]
 
     return start
@@ -65,7 +66,7 @@ JOBS = (
     Job(
         "java_collector",
         Truth(
-            ("memory", "cpu"),
+            ("memory", "thread", "cpu"),
             ("java",),
             ("VM.Thread|GC|[Cc]ollect|MarkSweep|Serial|Generation",),
             "the heap is nearly full: the collector runs most of the time",
@@ -82,7 +83,7 @@ JOBS = (
             ("appendJournal", "fsync"),
             "goroutines wait for each line to be on the disk",
         ),
-        go("journal"),
+        go("journal", slow_disk=True),
         GO_HERE,
     ),
     Job(

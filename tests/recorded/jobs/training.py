@@ -44,11 +44,15 @@ def in_little_memory(script: str, limit: int, size: int) -> Callable[[Stage], Se
         with (stage.folder / "features.bin").open("wb") as file:
             for _ in range(size >> 20):
                 file.write(bytes(1 << 20))
-        group = stage.group("memory", limit_in_bytes=limit)
+        groups = [stage.group("memory", limit_in_bytes=limit), stage.slow_disk(2000, access="read")]
         command = [PYTHON, stage.program(script)]
-        return [stage.start(*command, groups=[group], ready="ready", environment={"OPENBLAS_NUM_THREADS": "1"}).pid]
+        return [stage.start(*command, groups=groups, ready="ready", environment={"OPENBLAS_NUM_THREADS": "1"}).pid]
 
     return start
+
+
+def on_slow_disk(script: str) -> Callable[[Stage], Sequence[int]]:
+    return lambda stage: [stage.python(script, groups=[stage.slow_disk()])]
 
 
 def alone(script: str) -> Callable[[Stage], Sequence[int]]:
@@ -127,7 +131,7 @@ JOBS = (
             ("5th|fifth", "save_checkpoint"),
             "each fifth step brings a checkpoint to the disk",
         ),
-        alone("checkpoints.py"),
+        on_slow_disk("checkpoints.py"),
         PYTHON_HERE,
         TORCH,
         commands=("wall",),
@@ -176,12 +180,12 @@ JOBS = (
         Truth(
             ("memory", "io"),
             ("touched_memory.py",),
-            ("page fault|limit|reclaim",),
-            "a control group has too little memory: each page is taken from the cache of files",
+            ("read_files|page fault|limit|reclaim",),
+            "a control group has too little memory to keep a file, which is read from the disk again and again",
         ),
-        in_little_memory("touched_memory.py", 90_000_000, 120_000_000),
+        in_little_memory("touched_memory.py", 90_000_000, 100_000_000),
         PYTHON_HERE,
         NUMPY,
-        commands=("wall",),
+        commands=("offcpu", "wall"),
     ),
 )

@@ -11,7 +11,7 @@ weights = torch.rand(200, 200)
 
 def save_checkpoint() -> None:
     with open("checkpoint.pt", "wb") as file:
-        for _ in range(30):
+        for _ in range(3):
             file.write(bytes(200_000))
             file.flush()
             os.fsync(file.fileno())

@@ -1,4 +1,4 @@
-"""Makes and forgets large arrays in a control group whose memory is nearly full of files."""
+"""Reads a file again and again, between large arrays, in a control group that has no memory left to keep the file."""
 
 import numpy as np
 
