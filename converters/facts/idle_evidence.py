@@ -15,6 +15,7 @@ from ..model.waits_for import SOFTIRQ, TIMER, UNKNOWN, Node, WaitGraph
 from ..model.waits_for import THREAD as A_THREAD
 from .identity import kernel_id, with_own_ids
 from .standing import Standing, standing
+from .wait_functions import EVENT_LOOPS
 from .wait_kinds import EVENTS, TOLD_BY_OTHERS, WORK
 from .wait_kinds import THREAD as FOR_THREADS
 from .wait_sums import Place, Sum, Sums, Thread, add_up_waits, merged_threads
@@ -30,8 +31,6 @@ _STEADY = 1.5
 """The longest of steady intervals in terms of the mean, or the mean in terms of the shortest."""
 _NEEDED = 20
 """Others wait for a thread if they do for 1/this of its time."""
-_EVENT_LOOPS = frozenset(("ep_poll", "do_epoll_wait", "io_cqring_wait"))
-"""Functions of the kernel in which event loops wait."""
 _AT_WORK = 1_000
 """A process progresses if its threads run or are runnable for 1/this of its longest thread's time."""
 _OWN, _OTHERS = "own", "others"
@@ -111,7 +110,7 @@ def _kind(thread: Thread, place: Place, total: Sum, ends: Mapping[str, int]) -> 
 
     if mostly(TIMER, UNKNOWN) and _is_steady(total):
         return PERIODIC
-    if place.kind == EVENTS and place.site.kernel in _EVENT_LOOPS and mostly(SOFTIRQ, _OTHERS, TIMER, UNKNOWN):
+    if place.kind == EVENTS and place.site.kernel in EVENT_LOOPS and mostly(SOFTIRQ, _OTHERS, TIMER, UNKNOWN):
         return REQUESTS
     if place.kind in (FOR_THREADS, EVENTS) and thread[0] != thread[1] and mostly(_OWN, UNKNOWN):
         return PARKED

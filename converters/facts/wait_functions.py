@@ -98,6 +98,10 @@ SELECTS_FOR_PEER = re.compile(r"(Connection\.)?_poll|(Popen\.)?_communicate|curl
 SELECTS = re.compile(r"(^|/)selectors\.py:|/multiprocessing/connection\.py:wait$")
 """Functions of Python's library (``file:function``) that wait for what they are given: their caller tells for what."""
 
+SLEEPS = re.compile(r"JavaThread::sleep(_nanos)?|JVM_Sleep\w*")
+"""Functions of runtimes that sleep in a condition variable: HotSpot's (src/hotspot/share/runtime/javaThread.cpp)."""
+EVENT_LOOPS = frozenset(("ep_poll", "do_epoll_wait", "io_cqring_wait"))
+"""Functions of the kernel in which event loops wait (fs/eventpoll.c, io_uring/io_uring.c)."""
 GPU_CALLS = re.compile(
     r"cuda(Device|Thread|Stream|Event)Synchronize(_ptsz)?|cu(Ctx|Stream|Event)Synchronize(_ptsz)?|"
     r"cu(da)?Memcpy(?!\w*(Async|Peer))\w*"

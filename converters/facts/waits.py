@@ -41,6 +41,7 @@ from .wait_functions import (
     SELECTS,
     SELECTS_FOR_PEER,
     SIGNALS,
+    SLEEPS,
     USER_LOCKS,
 )
 from .wait_kinds import CORE, EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD, UNKNOWN, WORK
@@ -189,7 +190,8 @@ class _Below:
         if lock or KERNEL_LOCKS.match(self.kernel):
             return LOCK
         if state == INTERRUPTIBLE or (state == OTHER and self._shows_who_ends_it()):
-            return self._ended_by_others(few)
+            kind = self._ended_by_others(few)
+            return SLEEP if kind == THREAD and any(SLEEPS.fullmatch(each.label) for each in self._library) else kind
         return HELD
 
     def _is_unknown(self, state: str) -> bool:

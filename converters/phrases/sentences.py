@@ -80,14 +80,17 @@ class Sentences:
         assert isinstance(detail, busy.Busy)
         first, whole = detail.groups[0], sum(each.time for each in detail.groups)
         is_of_one = first.time >= thresholds.MOSTLY_ONE * whole
-        where = _lost_in(detail.lost_in) if is_of_one and detail.lost_in else ""
-        if len(detail.groups) > 1 and is_of_one and first.wall:
+        where = _runs_in(detail, first) if is_of_one else ""
+        where += _takers(detail)
+        if is_of_one and first.wall:
             return f"{self.words.sentence(first).removesuffix('.')}{where}."
-        whom = everyone(detail.everyone)
+        names = {self._facts.threads[thread].process for group in detail.groups for thread in group.threads}
+        of = f" of {names.pop()}" if len(names) == 1 else ""
+        whom = f"{everyone(detail.everyone)}{of}"
         if detail.threads != detail.everyone:
             one = detail.everyone - detail.threads == 1
             others = "the other one only waits" if one else "the others only wait"
-            whom = f"{detail.threads} of {plural(detail.everyone, 'thread')} ({others})"
+            whom = f"{detail.threads} of {plural(detail.everyone, 'thread')}{of} ({others})"
         return f"{on_cores(whom, detail.on_cpu, detail.runnable, detail.wall)}{where}."
 
     def polling(self, verdict: Verdict) -> str:
@@ -137,6 +140,19 @@ class Sentences:
         texts = [f"{len(pids)} × {name}" if len(pids) > 1 else name for name, pids in by_number]
         number = sum(map(len, told.values()))
         return f"{plural(number, 'process')} did not move: {listed(texts)}." if number else ""
+
+
+def _takers(detail: busy.Busy) -> str:
+    """``; processes that were not traced use cores: 3 × train 1.5``"""
+    named = ", ".join(f"{name} {used:.1f}" for name, used in detail.takers)
+    return f"; processes that were not traced use cores: {named}" if named else ""
+
+
+def _runs_in(detail: busy.Busy, first: Finding) -> str:
+    """Where they run: by their preemptions, with numbers, or by samples."""
+    if detail.lost_in:
+        return _lost_in(detail.lost_in)
+    return f", most often in {' → '.join(first.runs_in)}" if first.runs_in else ""
 
 
 def _lost_in(lost: busy.LostIn) -> str:

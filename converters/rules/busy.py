@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ..facts import thresholds
 from ..facts.facts import Facts
+from ..facts.groups import users_of_cores
 from ..facts.identity import number_of
 from ..facts.wait_sums import LOST, Thread
 from ..model.states import PREEMPTED
@@ -15,6 +16,8 @@ from .finding import CPU, Finding, Key, by_time, running
 from .verdict import Verdict
 
 RULE = "busy"
+_NAMED = 3
+"""Others that use cores."""
 
 
 class Busy(NamedTuple):
@@ -32,6 +35,8 @@ class Busy(NamedTuple):
     wall: int
     lost_in: LostIn | None = None
     """Of the first group, where it runs, if no samples tell."""
+    takers: tuple[tuple[str, float], ...] = ()
+    """If they wait much for cores: names of processes that were not traced, and how many cores these used."""
 
 
 class LostIn(NamedTuple):
@@ -58,6 +63,7 @@ def find(facts: Facts) -> list[Verdict]:
         sum(times.runnable for times in active),
         sum(times.wall for times in active),
         lost_in(facts, groups[0]),
+        _takers(facts, groups),
     )
     return [Verdict(RULE, CPU, together, confidence(facts, groups), frozenset(), finding, detail=detail)]
 
@@ -97,3 +103,11 @@ def lost_in(facts: Facts, finding: Finding) -> LostIn | None:
     if not frames or everywhere < thresholds.POLLS_SEEN or most < thresholds.PREEMPTED_IN * everywhere:
         return None
     return LostIn(frames, most, everywhere)
+
+
+def _takers(facts: Facts, groups: Sequence[Finding]) -> tuple[tuple[str, float], ...]:
+    runnable, whole = sum(each.runnable for each in groups), sum(each.time for each in groups)
+    if runnable < thresholds.CROWD_WAITS * whole:
+        return ()
+    users = users_of_cores(facts.neighbours, facts.duration)
+    return tuple(each for each in users[:_NAMED] if each[1] >= thresholds.CROWD_WAITS)

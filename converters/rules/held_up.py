@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator
 from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.wait_causes import held_cause
-from ..facts.wait_kinds import HALTED, HELD, LOCK
+from ..facts.wait_kinds import HALTED, HELD, LOCK, PEER
 from ..facts.wait_sums import Place, Thread
+from .causes import causes_among, own_kinds
 from .finding import Finding, Key, by_time, findings
-from .verdict import Verdict, kind_of
+from .verdict import DATABASE_LOCK, FILE_LOCK, Verdict, kind_of
 
 RULE = "held-up"
 _KINDS = (LOCK, HELD, HALTED)
@@ -22,9 +23,22 @@ _KINDS = (LOCK, HELD, HALTED)
 
 def find(facts: Facts) -> list[Verdict]:
     """Longest first. Of a whole host, only of processes that moved."""
-    return [
-        Verdict(RULE, kind_of(held), held.time, _confidence(facts, held), held.pids, held) for held in held_up(facts)
-    ]
+    return [_verdict(facts, held) for held in held_up(facts)]
+
+
+def _verdict(facts: Facts, held: Finding) -> Verdict:
+    kind = kind_of(held)
+    cause = _holder(facts, held) if kind in (DATABASE_LOCK, FILE_LOCK) else None
+    return Verdict(RULE, kind, held.time, _confidence(facts, held), held.pids, held, cause)
+
+
+def _holder(facts: Facts, held: Finding) -> Finding | None:
+    """What main threads of related processes do that do not wait for a lock which processes share: one may have it."""
+    if len(facts.process_names) > thresholds.RELATED_NAMES:
+        return None
+    asked = [thread for thread in facts.own if thread[0] == thread[1] and thread[0] not in held.pids]
+    found = causes_among(facts, asked, own_kinds(PEER))
+    return max(found, key=lambda of: (of.time / of.wall, of.threads), default=None)
 
 
 def _confidence(facts: Facts, held: Finding) -> float:

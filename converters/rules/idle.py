@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..facts import thresholds
 from ..facts.facts import Facts
+from ..facts.wait_functions import EVENT_LOOPS
 from ..facts.wait_kinds import EVENTS, SLEEP, THREAD, WORK
 from ..facts.wait_sums import Place, Thread
 from .finding import waiting
@@ -11,7 +12,7 @@ from .verdict import IDLE, Verdict
 
 RULE = "idle"
 _KINDS = (EVENTS, THREAD, WORK, SLEEP)
-"""How threads wait for work. Event loops wait for many files: who waits for one of a few may wait for a peer."""
+"""How threads wait for work."""
 
 
 def find(facts: Facts) -> list[Verdict]:
@@ -20,10 +21,8 @@ def find(facts: Facts) -> list[Verdict]:
     loops: dict[Thread, list[Place]] = {}
     for thread in facts.own:
         top = _top(facts, thread)
-        is_loop = top is not None and top.kind == EVENTS and not top.wait.few
-        if top is None or top.kind not in _KINDS or (top.kind == EVENTS and not is_loop):
-            return []
-        if thread[0] == thread[1] and not is_loop:
+        is_loop = top is not None and top.kind == EVENTS and top.wait.kernel in EVENT_LOOPS
+        if top is None or top.kind not in _KINDS or (thread[0] == thread[1] and not is_loop):
             return []
         if is_loop:
             loops[thread] = [top]

@@ -13,7 +13,7 @@ from ..facts.wait_kinds import LOCK
 from ..phrases.gil import gil_sentence
 from ..phrases.sentences import Sentences, everyone
 from ..phrases.words import listed, on_cores
-from ..rules import busy, deadlock, gil_main
+from ..rules import busy, crowd, deadlock, gil_main
 from ..rules.finding import Finding
 from ..rules.ranking import Judgement, is_of_gil
 from ..rules.verdict import Verdict
@@ -60,8 +60,8 @@ def answer(summary: Summary, facts: Facts, judgement: Judgement) -> Answer:
     said, second = words.of(first), words.of(judgement.second) if judgement.second else ""
     if first.finding and (rest := beside_lock(first.finding, facts)) and not _tells_of_gil(first, summary):
         said = f"{words.of(replace(first, effect=None)).removesuffix('.')}; {rest[:1].lower()}{rest[1:]}"
-    if summary.weight and first.rule == busy.RULE and (work := _work_sentence(summary)):
-        said, second = work, said
+    if summary.weight and first.rule in (busy.RULE, crowd.RULE) and (work := _work_sentence(summary)):
+        second = work
     sentences = tuple(filter(None, (said, second, still)))
     is_gil = first.rule == gil_main.RULE
     return Answer(
