@@ -46,7 +46,7 @@ BEGINS = {
     "held-up": "60.0 % of the time of the main thread of app is blocked in main → save → fsync, waiting in ",
     "for-others": "99.0 % of the time of the main thread of app is spent waiting for its peer in main → fetch",
     "workers": "80.0 % of the time of the 2 w threads of app is spent waiting for their peers in main → fetch",
-    "busy": "90.0 % of the time of the thread is on a core, 0.0 % is waiting for one.",
+    "busy": "90.0 % of the time of the main thread of app is on a core, 0.0 % is waiting for one.",
 }
 
 
@@ -89,9 +89,9 @@ def test_a_deadlock_names_its_threads_and_ways() -> None:
     ("runs", "expected"),
     [
         ((8, 2), "80.0 % of the time of the main thread of app is"),
-        ((6, 4), "50.0 % of the time of both threads is"),
-        ((6, 4, 0), "50.0 % of the time of 2 of 3 threads (the other one only waits) is"),
-        ((6, 4, 0, 0), "50.0 % of the time of 2 of 4 threads (the others only wait) is"),
+        ((6, 4), "50.0 % of the time of both threads of app is"),
+        ((6, 4, 0), "50.0 % of the time of 2 of 3 threads of app (the other one only waits) is"),
+        ((6, 4, 0, 0), "50.0 % of the time of 2 of 4 threads of app (the others only wait) is"),
     ],
 )
 def test_threads_that_run(runs: tuple[int, ...], expected: str) -> None:

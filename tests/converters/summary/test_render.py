@@ -70,7 +70,7 @@ IDLE_WAITS = """\
                                           64 × srv/pool-* 100.0 %
 """
 SPINNERS = """\
-50.0 % of the time of both threads is on a core, 50.0 % is waiting for one.
+50.0 % of the time of both threads of spinner is on a core, 50.0 % is waiting for one.
 
 Traced spinner (pid 7): 2 threads for 10.0 s on node7
 Of 20.0 s: 50.0 % on a core, 50.0 % waiting for one, 0.0 % blocked
