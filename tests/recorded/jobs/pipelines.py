@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Sequence
 
 from job import Job, Truth
@@ -68,6 +69,21 @@ def sqlite_commits(stage: Stage) -> Sequence[int]:
 def openssl_speed(stage: Stage) -> Sequence[int]:
     process = stage.start("openssl", "speed", "-multi", "6", "-seconds", "30", "-bytes", "16384", "sha256")
     return stage.tree(process.pid, least=7)
+
+
+def flock_deadlock(stage: Stage) -> Sequence[int]:
+    for name, other in (("east", "west"), ("west", "east")):
+        stage.write(f"{name}.sh", f"sleep 0.3\nexec flock {other}.lock true\n")
+    started = [stage.start("flock", f"{name}.lock", "sh", f"{name}.sh").pid for name in ("east", "west")]
+    time.sleep(0.6)
+    return [pid for process in started for pid in stage.tree(process, least=2)]
+
+
+def ssh_banner(stage: Stage) -> Sequence[int]:
+    port = stage.port()
+    server = stage.python("silent_server.py", port)
+    options = ["-F", "none", "-o", "ConnectTimeout=100", "-p", port]
+    return [stage.start("ssh", *options, "127.0.0.1").pid, server]
 
 
 def dd_direct(stage: Stage) -> Sequence[int]:
@@ -147,6 +163,28 @@ JOBS = (
         openssl_speed,
         {"openssl": "openssl"},
         commands=("wall",),
+    ),
+    Job(
+        "flock_deadlock",
+        Truth(
+            ("deadlock", "file-lock"),
+            ("flock",),
+            ("flock", "east.lock|west.lock|deadlock|each other"),
+            "two programs wait for the lock of the file that the other one has",
+        ),
+        flock_deadlock,
+        {"flock": "util-linux"},
+    ),
+    Job(
+        "ssh_banner",
+        Truth(
+            ("peer", "network"),
+            ("ssh",),
+            ("silent_server.py|read|recv|poll",),
+            "ssh waits for the first line of a server that says nothing",
+        ),
+        ssh_banner,
+        {PYTHON: "python3", "ssh": "openssh-client"},
     ),
     Job(
         "dd_direct",

@@ -34,6 +34,10 @@ def full_queue(stage: Stage) -> Sequence[int]:
     return stage.tree(stage.python("queue_full.py"), least=3)
 
 
+def pool_straggler(stage: Stage) -> Sequence[int]:
+    return stage.tree(stage.python("pool_straggler.py"), least=4)
+
+
 def full_backlog(stage: Stage) -> Sequence[int]:
     port = stage.port()
     server = stage.python("no_accept.py", port)
@@ -104,7 +108,7 @@ JOBS = (
         "executor_io",
         Truth(
             ("io",),
-            ("worker thread|asyncio|1 .*thread", "python3 executor_io.py"),
+            ("thread of", "python3 executor_io.py"),
             ("save_order", "fsync|fdatasync|unlink"),
             "an event loop is idle while its worker thread commits to the disk",
         ),
@@ -145,6 +149,18 @@ JOBS = (
         full_queue,
         PYTHON_HERE,
         commands=("wall",),
+    ),
+    Job(
+        "pool_straggler",
+        Truth(
+            ("cpu", "child", "thread", "peer"),
+            ("python3 pool_straggler.py",),
+            ("simulate",),
+            "a pool of processes waits for the one that has the longest task",
+        ),
+        pool_straggler,
+        PYTHON_HERE,
+        commands=("wall", "offcpu"),
     ),
     Job(
         "future_of_a_thread",

@@ -31,6 +31,10 @@ def go(name: str, quota: int = 0, *, slow_disk: bool = False) -> Callable[[Stage
     return start
 
 
+def convert(stage: Stage) -> Sequence[int]:
+    return [stage.start("node", "--perf-basic-prof", stage.program("convert.js"), ready="ready").pid]
+
+
 def passwords(stage: Stage) -> Sequence[int]:
     return [stage.start("node", stage.program("passwords.js"), ready="ready").pid]
 
@@ -60,6 +64,18 @@ JOBS = (
             "four threads wait for a monitor, whose holder sleeps",
         ),
         java("Cache", "-Xint"),
+        JAVA_HERE,
+        commands=("offcpu", "wakeup"),
+    ),
+    Job(
+        "java_deadlock",
+        Truth(
+            ("deadlock",),
+            ("java Transfer", "transfer-|2 .*threads"),
+            ("deadlock|each other",),
+            "two threads wait for the monitor that the other one has",
+        ),
+        java("Transfer", "-Xint"),
         JAVA_HERE,
         commands=("offcpu", "wakeup"),
     ),
@@ -98,6 +114,18 @@ JOBS = (
         Truth(("quota",), ("match",), ("quota",), "a control group's quota stops the program"),
         go("match", quota=15_000),
         GO_HERE,
+    ),
+    Job(
+        "node_child",
+        Truth(
+            ("child",),
+            ("node convert.js",),
+            ("convertPicture|execFileSync|spawnSync|SyncProcessRunner", "sleep"),
+            "the event loop stands still until a child has ended",
+        ),
+        convert,
+        {"node": "nodejs"},
+        commands=("offcpu", "wakeup"),
     ),
     Job(
         "node_passwords",

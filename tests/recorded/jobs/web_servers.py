@@ -38,6 +38,14 @@ def gunicorn(
     return start
 
 
+def idle_gunicorn(stage: Stage) -> Sequence[int]:
+    port = stage.port()
+    stage.program("shop.py")
+    server = stage.start("/usr/bin/gunicorn", "-w", "3", "-b", f"127.0.0.1:{port}", "shop:application")
+    stage.listening(port)
+    return stage.tree(server.pid, least=4)
+
+
 def uvicorn(stage: Stage) -> Sequence[int]:
     prices, upstream = service(stage)
     port = stage.port()
@@ -72,7 +80,7 @@ def nginx(stage: Stage) -> Sequence[int]:
 
 
 def proxy_alone(stage: Stage) -> Sequence[int]:
-    return nginx(stage)[:2]
+    return nginx(stage)[1:2]
 
 
 def rate_limit(stage: Stage) -> Sequence[int]:
@@ -157,6 +165,13 @@ JOBS = (
         commands=("offcpu", "wall"),
     ),
     Job(
+        "gunicorn_idle",
+        Truth(("idle",), ("gunicorn",), ("idle|wait.* for work|nothing",), "a server without a client"),
+        idle_gunicorn,
+        GUNICORN_HERE,
+        commands=("offcpu", "wakeup"),
+    ),
+    Job(
         "uvicorn_blocking_call",
         Truth(
             ("peer", "network"),
@@ -186,7 +201,7 @@ JOBS = (
             ("peer",),
             ("nginx",),
             ("slow_service|python3",),
-            "a proxy waits for a slow upstream; only the proxy is traced",
+            "a proxy waits for a slow upstream; only its worker is traced",
         ),
         proxy_alone,
         {**PYTHON_HERE, "nginx": "nginx-light"},
