@@ -206,6 +206,18 @@ JOBS = (
         commands=("wall",),
     ),
     Job(
+        "tunnels",
+        Truth(
+            ("lock", "driver"),
+            ("threads", "python3 tunnels.py"),
+            ("open_tunnel|connect_clients", "ioctl|close|driver"),
+            "threads wait in the kernel for the lock of a driver's calls",
+        ),
+        alone("tunnels.py"),
+        PYTHON_HERE,
+        commands=("offcpu", "wakeup"),
+    ),
+    Job(
         "starved_pool",
         Truth(
             ("deadlock", "thread"),

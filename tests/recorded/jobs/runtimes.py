@@ -70,9 +70,9 @@ JOBS = (
     Job(
         "java_deadlock",
         Truth(
-            ("deadlock",),
+            ("deadlock", "lock"),
             ("java Transfer", "transfer-|2 .*threads"),
-            ("deadlock|each other",),
+            ("monitor|ObjectMonitor",),
             "two threads wait for the monitor that the other one has",
         ),
         java("Transfer", "-Xint"),

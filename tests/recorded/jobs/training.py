@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 
 from job import Job, Truth
@@ -44,6 +45,8 @@ def in_little_memory(script: str, limit: int, size: int) -> Callable[[Stage], Se
         with (stage.folder / "features.bin").open("wb") as file:
             for _ in range(size >> 20):
                 file.write(bytes(1 << 20))
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)  # who reads it pays for its memory
         groups = [stage.group("memory", limit_in_bytes=limit), stage.slow_disk(2000, access="read")]
         command = [PYTHON, stage.program(script)]
         return [stage.start(*command, groups=groups, ready="ready", environment={"OPENBLAS_NUM_THREADS": "1"}).pid]
