@@ -55,7 +55,7 @@ def record(job: Job) -> Iterator[Path]:
 def main(names: Sequence[str]) -> int:
     known = {job.name: job for job in JOBS}
     failed = [f"{name}: no such job" for name in names if name not in known]
-    for job in [known[name] for name in names if name in known] or JOBS:
+    for job in [known[name] for name in names if name in known] if names else JOBS:
         if packages := missing(job):
             failed.append(f"{job.name}: not recorded: apt-get install {' '.join(packages)}")
             continue

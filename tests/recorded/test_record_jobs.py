@@ -36,4 +36,4 @@ def test_each_job_that_is_not_recorded_is_told(
 def test_a_name_that_is_no_job_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(record_jobs, "JOBS", (LACKS,))
     assert record_jobs.main(["other"]) == 1
-    assert "other: no such job" in capsys.readouterr().out
+    assert capsys.readouterr().out.splitlines() == ["other: no such job"]
