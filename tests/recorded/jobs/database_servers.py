@@ -160,7 +160,7 @@ JOBS = (
         Truth(
             ("database-lock",),
             ("3 main threads", "postgres"),
-            ("XactLockTableWait|row", "idle_transaction.py|make_invoice|idle in a transaction|ClientRead"),
+            ("XactLockTableWait|row lock", "idle_transaction.py|make_invoice|idle in a transaction|ClientRead"),
             "three sessions wait for a row; its holder is idle in a transaction, because its client sleeps",
         ),
         idle_in_transaction,
@@ -249,7 +249,7 @@ JOBS = (
         Truth(
             ("database-lock",),
             ("3 .*threads|mariadbd",),
-            ("ha_index_read_map|lock_wait|row", "Item_func_sleep|sleep"),
+            ("ha_index_read_map|lock_wait|row lock", "Item_func_sleep|sleep"),
             "three sessions wait for a row, whose holder sleeps in its transaction",
         ),
         mariadb,

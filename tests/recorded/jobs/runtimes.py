@@ -5,30 +5,59 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from job import Job, Truth
-from stage import Stage
+from stage import PYTHON, Stage
 
 JAVA_HERE = {"java": "openjdk-17-jre-headless", "javac": "openjdk-17-jdk-headless"}
 GO_HERE = {"go": "golang-go"}
+PYTHON_HERE = {PYTHON: "python3"}
+SLOW_SERVICE = ("look_up_price|slow_service",)
 
 
 def java(name: str, *options: str) -> Callable[[Stage], Sequence[int]]:
-    def start(stage: Stage) -> Sequence[int]:
-        stage.run("javac", stage.program(f"{name}.java"))
-        command = ["java", "-XX:+UseSerialGC", "-XX:-UsePerfData", *options, "-cp", ".", name]
-        return [stage.start(*command, ready="ready").pid]
+    return lambda stage: [start_java(stage, name, *options)]
 
-    return start
+
+def start_java(stage: Stage, name: str, *options: str, arguments: Sequence[object] = ()) -> int:
+    stage.run("javac", stage.program(f"{name}.java"))
+    command = ["java", "-XX:+UseSerialGC", "-XX:-UsePerfData", *options, "-cp", ".", name]
+    return stage.start(*command, *arguments, ready="ready").pid
+
+
+def build_go(stage: Stage, name: str) -> None:
+    places = {"GOCACHE": str(stage.folder / "cache"), "GOPATH": str(stage.folder / "go"), "GO111MODULE": "off"}
+    stage.run("go", "build", "-trimpath", "-o", name, stage.program(f"{name}.go"), environment=places)
 
 
 def go(name: str, quota: int = 0, *, slow_disk: bool = False) -> Callable[[Stage], Sequence[int]]:
     def start(stage: Stage) -> Sequence[int]:
-        places = {"GOCACHE": str(stage.folder / "cache"), "GOPATH": str(stage.folder / "go"), "GO111MODULE": "off"}
-        stage.run("go", "build", "-trimpath", "-o", name, stage.program(f"{name}.go"), environment=places)
+        build_go(stage, name)
         groups = [stage.group("cpu", cfs_period_us=50_000, cfs_quota_us=quota)] if quota else []
         groups += [stage.slow_disk()] if slow_disk else []
         return [stage.start(f"./{name}", ready="ready", groups=groups).pid]
 
     return start
+
+
+def slow_service(stage: Stage) -> tuple[int, int]:
+    """Its port and process."""
+    port = stage.port()
+    return port, stage.python("slow_service.py", port)
+
+
+def java_prices(stage: Stage) -> Sequence[int]:
+    port, service = slow_service(stage)
+    return [start_java(stage, "Prices", "-Xint", arguments=[port]), service]
+
+
+def go_prices(stage: Stage) -> Sequence[int]:
+    build_go(stage, "prices")
+    port, service = slow_service(stage)
+    return [stage.start("./prices", port, ready="ready").pid, service]
+
+
+def node_prices(stage: Stage) -> Sequence[int]:
+    port, service = slow_service(stage)
+    return [stage.start("node", stage.program("prices.js"), port, ready="ready").pid, service]
 
 
 def convert(stage: Stage) -> Sequence[int]:
@@ -140,11 +169,47 @@ JOBS = (
         commands=("wall",),
     ),
     Job(
+        "java_slow_service",
+        Truth(
+            ("peer", "network"),
+            ("fetcher-", "java Prices"),
+            SLOW_SERVICE,
+            "four threads wait for the answers of a slow service",
+        ),
+        java_prices,
+        {**PYTHON_HERE, **JAVA_HERE},
+        commands=("offcpu", "wakeup"),
+    ),
+    Job(
+        "go_slow_service",
+        Truth(
+            ("peer", "network"),
+            ("prices",),
+            SLOW_SERVICE,
+            "goroutines, and so the thread that waits for events, wait for the answers of a slow service",
+        ),
+        go_prices,
+        {**PYTHON_HERE, **GO_HERE},
+        commands=("offcpu", "wakeup"),
+    ),
+    Job(
+        "node_slow_service",
+        Truth(
+            ("peer", "network"),
+            ("node prices.js",),
+            SLOW_SERVICE,
+            "an event loop waits for the answers of a slow service",
+        ),
+        node_prices,
+        {**PYTHON_HERE, "node": "nodejs"},
+        commands=("offcpu", "wakeup"),
+    ),
+    Job(
         "ruby_lock",
         Truth(
             ("gil", "lock"),
             ("4 .*threads", "ruby"),
-            ("GVL|gvl|interpreter.s lock|thread_sched",),
+            ("GVL|interpreter.s lock|lock|pthread_cond_wait",),
             "four threads share the interpreter's lock",
         ),
         ruby,
