@@ -50,15 +50,6 @@ def test_there_is_a_capture_of_each_job() -> None:
 
 def test_each_program_of_ours_is_of_a_job() -> None:
     tables = "".join(path.read_text() for path in (HERE / "jobs").glob("*.py"))
-    built = {
-        "Cache.java",
-        "Prices.java",
-        "Report.java",
-        "Transfer.java",
-        "journal.go",
-        "match.go",
-        "prices.go",
-    }  # named without their suffix
     for path in PROGRAMS.iterdir():
         name = path.stem if path.suffix in (".java", ".go") else path.name  # which are built
         assert path.name == "__pycache__" or re.search(rf"[\"']{re.escape(name)}[\"']", tables), path.name
