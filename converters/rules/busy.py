@@ -13,7 +13,7 @@ from ..facts.identity import number_of
 from ..facts.wait_sums import LOST, Thread
 from ..model.states import PREEMPTED
 from .finding import CPU, Finding, Key, by_time, running
-from .verdict import Verdict
+from .verdict import CORES, Verdict
 
 RULE = "busy"
 _NAMED = 3
@@ -65,7 +65,8 @@ def find(facts: Facts) -> list[Verdict]:
         lost_in(facts, groups[0]),
         _takers(facts, groups),
     )
-    return [Verdict(RULE, CPU, together, confidence(facts, groups), frozenset(), finding, detail=detail)]
+    kind = CORES if 2 * sum(each.runnable for each in groups) > together else CPU
+    return [Verdict(RULE, kind, together, confidence(facts, groups), frozenset(), finding, detail=detail)]
 
 
 def busy(facts: Facts) -> list[Finding]:

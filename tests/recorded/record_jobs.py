@@ -13,10 +13,10 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from capture_truths import JOBS
 from job import Job
 from record import keep
 from stage import PYTHON, Failed, Stage
-from truths import JOBS
 
 SETTLE = 0.3
 """Seconds from when a job is ready until it is traced."""

@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from capture_truths import TRUTHS
 from job import KINDS, Truth
 from record import CAPTURES
 from stallscope.converters import pprof
 from stallscope.converters.summary.figures import Summary
 from stallscope.converters.summary.showing import answer_of
-from truths import TRUTHS
 
 _RIGHT, _WRONG, _LATER = "yes", "NO", "later"
 
@@ -63,8 +63,8 @@ def score(path: Path) -> Score:
 
 
 def kind_of(summary: Summary) -> str | None:
-    """Kind of the first verdict."""
-    verdicts = getattr(summary, "verdicts", None)
+    """The kind of the first verdict; None if there is none."""
+    verdicts = summary.judged.verdicts
     return verdicts[0].kind if verdicts else None
 
 

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
+from capture_truths import JOBS, TRUTHS
 from job import KINDS, PREFIX, Job
 from record import CAPTURES
 from stage import PROGRAMS
-from truths import JOBS, TRUTHS
 
 HERE = Path(__file__).parent
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from stallscope.converters.model import Profile
 from stallscope.converters.rules.busy import Busy, LostIn, busy, confidence, find, lost_in
-from summary_profiles import MS, MUTEX, READ, SECOND, SLEEP, facts_of, waiting
+from summary_profiles import MS, MUTEX, READ, SECOND, SLEEP, SPIN, facts_of, waiting
 from verdict_profiles import one, whole_host, yielding
 
 
@@ -77,3 +77,10 @@ def test_where_threads_lose_their_cores() -> None:
 def test_no_place_stands_out(asks: int, works: int) -> None:
     facts = facts_of(yielding(asks, works))
     assert lost_in(facts, busy(facts)[0]) is None
+
+
+@pytest.mark.parametrize(("runnable", "kind"), [(5, "cpu"), (6, "cores")])
+def test_who_mostly_waits_for_a_core(runnable: int, kind: str) -> None:
+    profile = one(SPIN, runnable * SECOND, runs=(10 - runnable) * SECOND, state="runnable-preempted")
+    (verdict,) = find(facts_of(profile))
+    assert verdict.kind == kind

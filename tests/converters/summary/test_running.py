@@ -115,7 +115,8 @@ def test_waits_and_work_in_one_profile() -> None:
     profile.samples[0] = Sample(TOPK, (SECOND, 10, 1, SECOND, 0), labels(8, "uninterruptible"))
     busy, work = summarize(profile).answer
     assert busy == (
-        "90.0 % of the time of the w-* thread of train is on a core, 0.0 % is waiting for one, most often in main → spin."
+        "90.0 % of the time of the w-* thread of train is on a core, 0.0 % is waiting for one, most often in "
+        "main → spin."
     )
     assert work == "100.0 % of the time on cores of the w-* thread of train is in main → spin (400 samples)."
 

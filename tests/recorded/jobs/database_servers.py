@@ -159,7 +159,7 @@ JOBS = (
         "postgres_idle_in_transaction",
         Truth(
             ("database-lock",),
-            ("3 main threads", "postgres"),
+            ("3 (of the 4 )?main threads", "postgres"),
             ("XactLockTableWait|row lock", "idle_transaction.py|make_invoice|idle in a transaction|ClientRead"),
             "three sessions wait for a row; its holder is idle in a transaction, because its client sleeps",
         ),
@@ -171,7 +171,7 @@ JOBS = (
     Job(
         "postgres_commits",
         Truth(
-            ("io", "lock"),
+            ("io", "lock", "database-lock"),
             ("postgres",),
             ("fdatasync|XLogWrite|issue_xlog_fsync",),
             "sessions commit small transactions: they wait for the log on the disk",

@@ -119,7 +119,7 @@ JOBS = (
     Job(
         "git_repack",
         Truth(
-            ("cpu", "cores"),
+            ("cpu", "cores", "peer"),
             ("git",),
             ("delta|git",),
             "git computes the differences of many versions of a file",

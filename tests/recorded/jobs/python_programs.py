@@ -141,7 +141,7 @@ JOBS = (
     Job(
         "queue_full",
         Truth(
-            ("cpu", "peer"),
+            ("cpu", "peer", "thread"),
             ("python3 queue_full.py", "main thread"),
             ("parse_record",),
             "two processes wait for room in a queue; the one that takes from it computes all the time",

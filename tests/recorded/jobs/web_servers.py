@@ -245,7 +245,7 @@ JOBS = (
     Job(
         "node_sort",
         Truth(
-            ("cpu",),
+            ("cpu", "peer"),
             ("node orders.js",),
             ("sortOrders",),
             "a server computes each answer on the thread of its event loop; the clients wait",

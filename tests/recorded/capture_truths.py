@@ -29,10 +29,10 @@ DIAGNOSES = {
         ("io",), ("main thread of many_callers",), ("fsync", "append_journal", "append_index", "append_audit")
     ),
     "node_session": Truth(("io", "peer"), ("main thread of node",), ("loadSession", "open")),
-    "parked_pool": Truth(("cpu",), ("cruncher-",), ()),
-    "parked_pool-wall": Truth(("cpu",), ("cruncher-",), ("compute",)),
+    "parked_pool": Truth(("cpu", "thread"), ("cruncher-",), ()),
+    "parked_pool-wall": Truth(("cpu", "thread"), ("cruncher-",), ("compute",)),
     "polling": Truth(("polling",), ("main thread of polling",), ("wait_until_finished",)),
-    "pool_per_call": Truth(("cores",), ("pool_per_call",), ("makes its threads anew",)),
+    "pool_per_call": Truth(("cores", "pool-anew"), ("pool_per_call",), ("makes its threads anew",)),
     "postgres_hot_row": Truth(("database-lock",), ("6 main threads of postgres",), ("XactLockTableWait",)),
     "python_gil": Truth(("gil",), ("4 python3 threads",), ("GIL",)),
     "reader_writer_lock": Truth(("lock",), ("4 reader threads",), ("look_up", "pthread_rwlock_rdlock")),
@@ -50,7 +50,7 @@ DIAGNOSES = {
     ),
     "straggler": Truth(("peer",), ("main thread of straggler",), ("all_reduce → recv",)),
     "stuck_fifos": Truth(("lock",), ("3 worker threads",), ("write_to_cache", "pthread_mutex_lock")),
-    "thundering_herd": Truth(("thread", "lock"), ("16 consumer threads",), ("take_item", "in vain")),
+    "thundering_herd": Truth(("herd", "thread", "lock"), ("16 consumer threads",), ("take_item", "in vain")),
     "tool_per_step": Truth(("child",), ("main thread of tool_per_step",), ("run_tool",)),
     "writeback": Truth(("io",), ("main thread of writeback",), ("save_checkpoint", "sync_file_range")),
 }
