@@ -95,12 +95,15 @@ def _own_share(facts: Facts, thread: Thread, kinds: tuple[str, ...]) -> float:
     return (times.on_cpu + waits) / times.wall if times.wall else 0
 
 
-def causes_among(facts: Facts, asked: Iterable[Thread], kinds: tuple[str, ...]) -> list[Finding]:
-    """What these threads do most, by name, if it is enough to keep others waiting."""
+def causes_among(
+    facts: Facts, asked: Iterable[Thread], kinds: tuple[str, ...], *, idle_too: bool = False
+) -> list[Finding]:
+    """What these threads do most, by name, if it is enough to keep others waiting. ``idle_too``: also those of which
+    it seems that they wait for work; who sleeps at steady intervals may have a lock all the same."""
     groups: dict[Key, dict[Thread, list[Place]]] = defaultdict(dict)
     runs: dict[Key, list[Thread]] = defaultdict(list)
     for thread in asked:
-        if facts.is_idle(thread) or not facts.threads[thread].wall:
+        if (facts.is_idle(thread) and not idle_too) or not facts.threads[thread].wall:
             continue
         kind, places = _mostly(facts, thread, kinds)
         key = facts.process_of(thread), facts.name_of(thread), kind

@@ -37,7 +37,7 @@ def _holder(facts: Facts, held: Finding) -> Finding | None:
     if len(facts.process_names) > thresholds.RELATED_NAMES:
         return None
     asked = [thread for thread in facts.own if thread[0] == thread[1] and thread[0] not in held.pids]
-    found = causes_among(facts, asked, own_kinds(PEER))
+    found = causes_among(facts, asked, own_kinds(PEER), idle_too=True)
     return max(found, key=lambda of: (of.time / of.wall, of.threads), default=None)
 
 
