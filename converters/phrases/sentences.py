@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
-from ..base.units import count, plural, share
+from ..base.units import plural, share
 from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.gil import GilShare
@@ -149,16 +149,9 @@ def _takers(detail: busy.Busy) -> str:
 
 
 def _runs_in(detail: busy.Busy, first: Finding) -> str:
-    """Where they run: by their preemptions, with numbers, or by samples."""
-    if detail.lost_in:
-        return _lost_in(detail.lost_in)
-    return f", most often in {' → '.join(first.runs_in)}" if first.runs_in else ""
-
-
-def _lost_in(lost: busy.LostIn) -> str:
-    """``; of 312 times that the core was lost to others, 97.0 % were in main → compute``"""
-    often, where = share(lost.times, lost.all_times), " → ".join(lost.frames)
-    return f"; of {count(lost.all_times)} times that the core was lost to others, {often} were in {where}"
+    """Where they run: by their preemptions, or by samples."""
+    frames = detail.lost_in.frames if detail.lost_in else first.runs_in
+    return f", most often in {' → '.join(frames)}" if frames else ""
 
 
 def _where(place: Place) -> str:
