@@ -16,7 +16,16 @@ from stallscope.converters.model.neighbours import Neighbour
 from stallscope.converters.model.processes import CpuLimit
 from stallscope.converters.phrases.gil import gil_sentence
 from stallscope.converters.phrases.sentences import Sentences
-from stallscope.converters.rules import busy, for_others, held_up, idle, polling, pool_anew, quota, unclear
+from stallscope.converters.rules import (
+    busy,
+    for_others,
+    held_up,
+    idle,
+    polling,
+    pool_anew,
+    quota,
+    unclear,
+)
 from stallscope.converters.rules import crowd as crowds
 from stallscope.converters.rules import herd as herds
 from stallscope.converters.rules import workers as of_workers

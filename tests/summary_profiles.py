@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from stallscope.converters.facts.contention import contention_of
-from stallscope.converters.facts.facts import Beside, Facts
+from stallscope.converters.facts.facts import Beside, Facts, Recorded
 from stallscope.converters.facts.gil import gil_shares
 from stallscope.converters.facts.runs import add_up_runs
 from stallscope.converters.facts.standing import standing
@@ -13,6 +13,7 @@ from stallscope.converters.facts.wait_sums import LOST, Place, add_up_waits, mer
 from stallscope.converters.facts.waits import wait_of
 from stallscope.converters.model import Frame, Module, Profile, Sample, Stack, ThreadTimes, ValueType
 from stallscope.converters.model.sites import Site
+from stallscope.converters.model.waits_for import has_wakers, waits_for
 
 MS = 1_000_000
 SECOND = 1_000 * MS
@@ -203,6 +204,7 @@ def facts_of(profile: Profile, pools: Callable[[], Collection[int]] | None = Non
         gil_shares(profile.gil, profile.threads),
         pools,
         profile.neighbours,
+        Recorded(profile, waits_for(profile)) if has_wakers(profile) else None,
         runs or ({LOST: {}} if has_samples else {}),
     )
     return Facts(sums, threads, standing(sums, threads), profile.duration_ns, known)

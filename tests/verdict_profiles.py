@@ -7,8 +7,9 @@ from collections.abc import Callable
 from processes import crowd, pools
 from processes import process as add_process
 from processes import threads as add_threads
-from stallscope.converters.model import Frame, Module, Profile, Stack
+from stallscope.converters.model import Frame, Module, Profile, Stack, ThreadTimes
 from stallscope.converters.model.gil import GilThread, GilTimes
+from stallscope.converters.model.locks import MUTEX, OWNER, PROCESS, LockThread, LockTimes
 from stallscope.converters.model.processes import CpuLimit
 from summary_profiles import (
     EPOLL,
@@ -27,6 +28,7 @@ from summary_profiles import (
     user,
     waiting,
 )
+from wait_graphs import chained, profile_of, with_extremes
 
 FSYNC = (*user(EXE, "main", "save"), *user(LIBC, "fsync"), *kernel("__x64_sys_fsync", "folio_wait_bit"))
 LOCK = (*user(EXE, "work", "take"), *user(LIBC, "pthread_mutex_lock", "__lll_lock_wait"), *FUTEX)
@@ -146,8 +148,33 @@ def serving(loop: Stack = EPOLL_LOOP, runs: int = 10 * MS) -> Profile:
     return profile
 
 
+def ending_with_others(waits: int = 9 * SECOND, others: int = 0) -> Profile:
+    """A thread waits for one that is not traced, and otherwise for another one."""
+    profile = with_extremes(profile_of(chained(1, 1, waits, ("exporter-8", 8, "exporter"), own=READ, process="app")))
+    if others:
+        profile.samples += with_extremes(
+            profile_of(chained(1, 1, others, ("[softirq NET_RX]", 0, ""), own=READ))
+        ).samples
+    profile.duration_ns = 10 * SECOND
+    blocked = {"interruptible": waits + others}
+    profile.threads.append(ThreadTimes(1, "app", 1, "app", 10 * SECOND, 10 * SECOND - waits - others, 0, blocked))
+    return profile
+
+
+def locked(time: int = 3 * SECOND, held: int = 3 * SECOND, wall: int = 10 * SECOND) -> Profile:
+    """Thread 2 of app waits for a lock for so long, while thread 3 has it for so long."""
+    profile = ending_with_others()
+    profile.threads.append(ThreadTimes(1, "app", 2, "w", wall, wall - time, 0, {"interruptible": time}))
+    waiters = [LockThread("app", "w", 1, 2, time, 9)]
+    holders = [LockThread("app", "saver", 1, 3, held, 9, OWNER)]
+    profile.locks.append(LockTimes("table", MUTEX, PROCESS, "app", 1, time, 9, time, 1, 0, 0, waiters, 0, holders, []))
+    return profile
+
+
 MINIMAL: dict[str, Callable[[], Profile]] = {
     "deadlock": deadlocked,
+    "ends-with": ending_with_others,
+    "holder": locked,
     "all-wait": all_waiting,
     "idle": serving,
     "unclear": unknown,

@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ..model import ThreadTimes
+from ..model import Profile, ThreadTimes
 from ..model.neighbours import Neighbour
+from ..model.waits_for import WaitGraph
 from . import thresholds
 from .contention import Contention
 from .coordinators import coordinators
@@ -22,6 +23,15 @@ NOWHERE: Mapping[Place, Sum] = {}
 """The waits of a thread that has none."""
 
 
+class Recorded(NamedTuple):
+    """Who ended waits, if that was recorded."""
+
+    profile: Profile
+    """With the kernel's ids."""
+    graph: WaitGraph
+    """Its own."""
+
+
 class Beside(NamedTuple):
     """What is known beside the times and waits of threads."""
 
@@ -32,6 +42,7 @@ class Beside(NamedTuple):
     pools: Callable[[], Collection[int]] | None = None
     """Finds the processes with libraries whose number of threads variables set, which takes long; None: not known."""
     neighbours: Sequence[Neighbour] = ()
+    recorded: Recorded | None = None
     runs: Runs = {}  # noqa: RUF012 (it never changes)
     """Where threads run; empty: not known."""
 
@@ -51,7 +62,7 @@ class Facts:
         self.sums, self.threads, self.standing, self.duration = sums, threads, standing, duration
         self.accounts = beside.accounts or tuple(threads.values())
         self.contention, self.gil, self.pools = beside.contention, beside.gil, beside.pools
-        self.runs, self.neighbours = beside.runs, beside.neighbours
+        self.runs, self.neighbours, self.recorded = beside.runs, beside.neighbours, beside.recorded
         self.pids_moving = frozenset(pid for pid, tid in threads if (pid, tid) not in standing.still)
         self.still_pids = frozenset(pid for pid, _ in standing.still) - self.pids_moving
         """Processes in which no thread moved."""
@@ -123,6 +134,11 @@ class Facts:
     def least_for_cores(self) -> float:
         """ns: a problem with cores that costs less is none of all that was traced."""
         return thresholds.MATTERS_FOR_HOST * sum(each.on_cpu + each.runnable for each in self.contention)
+
+    @property
+    def gil_matters(self) -> bool:
+        """Whether the threads of a process wait much for Python's interpreter lock."""
+        return any(each.wall and each.gil.time >= thresholds.GIL_MATTERS * each.wall for each in self.gil)
 
     @property
     def is_whole_host(self) -> bool:

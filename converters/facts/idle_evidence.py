@@ -78,6 +78,11 @@ def for_work(sums: Sums) -> frozenset[Thread]:
     )
 
 
+def waiting_for_work(stands: Standing, sums: Sums) -> frozenset[Thread]:
+    """Threads whose waits tell nothing of others: idle ones, those that never moved, and those of runtimes."""
+    return stands.idle | stands.still | for_work(sums)
+
+
 def idle_nodes(profile: Profile, graph: WaitGraph) -> set[Node]:
     """The threads that only wait for work, in the graph of a profile that has the columns of waits."""
     own = with_own_ids(profile)

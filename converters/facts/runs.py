@@ -13,6 +13,9 @@ from .wait_sites import Sites
 from .wait_sums import Thread
 from .waits import Waits
 
+SAMPLED = {"samples"}
+"""Columns of samples other than their weight."""
+
 
 class Run(NamedTuple):
     """Where a thread runs."""

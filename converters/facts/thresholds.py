@@ -47,6 +47,15 @@ CAUSE = Threshold(0.2, "share of time", "A thread that others wait for is occupi
 LATE_TIMES = Threshold(2, "times the share of the longest waiter", "Who comes last at a barrier works much longer.")
 LATE_WAITS = Threshold(1 / 3, "of the longest waiter's share", "Who comes last at a barrier hardly waits there.")
 
+BLAMED = Threshold(0.3, "share of what threads wait for others", "Who ends less of it is one of many.")
+DOES_MOSTLY = Threshold(0.5, "share of the time", "What others do for less is not what they are waited for.")
+BLOCKED_ITSELF = Threshold(0.8, "share of time", "Who is blocked for so long does little himself.")
+HELD_MATTERS = Threshold(0.2, "share of the waiters' time", "Shorter waits for a lock are told elsewhere.")
+HELD_MOSTLY = Threshold(0.5, "share of the waits", "Who has a lock for less is one of many.")
+HOLDER_SHARE = Threshold(
+    0.1, "share of the time of a process", "Its threads that have the lock for less are not meant."
+)
+
 # Threads woken in vain.
 HERD_THREADS = Threshold(8, "threads", "Fewer that wake for nothing cost little.")
 HERD_RUNS = Threshold(20_000, "ns on a core per wake-up", "Who does something after it was woken runs for longer.")

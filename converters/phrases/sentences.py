@@ -30,11 +30,14 @@ from ..rules import (
 )
 from ..rules.crowd import Crowd
 from ..rules.finding import Finding
+from ..rules.holder import Holder
 from ..rules.polling import Polling
 from ..rules.pool_anew import Pool
 from ..rules.quota import Throttled
+from ..rules.ranking import Judgement
 from ..rules.verdict import GPU, Verdict
-from . import cores, gil
+from . import cores, gil, locks
+from .ends_with import ends_with
 from .words import Phrases, chain, listed, on_cores
 
 _OF_CORES = 2
@@ -117,6 +120,14 @@ class Sentences:
             f"Hardly anything runs: {whom} {wait} for events for {share(finding.time, finding.wall)} of the time, in "
             f"{chain(finding)}: idle, or waiting for replies from elsewhere."
         )
+
+    def blamed(self, judgement: Judgement) -> str:
+        """Who has a lock, which knows more than with whom waits end; or that; "" if nobody stands out."""
+        for verdict in judgement.blamed:
+            if isinstance(verdict.detail, Holder):
+                return locks.holder(verdict.detail)
+        found = judgement.ends_with
+        return ends_with(found, self._facts.duration) if found else ""
 
     def unclear(self, verdict: Verdict) -> str:
         """``For 62.0 % of the threads' time it is not known where they were: …``"""

@@ -15,9 +15,11 @@ from . import (
     busy,
     crowd,
     deadlock,
+    ends_with,
     for_others,
     gil_main,
     held_up,
+    holder,
     idle,
     longest,
     polling,
@@ -26,6 +28,7 @@ from . import (
     still,
     workers,
 )
+from .ends_with import EndsWith
 from .finding import CPU, Finding
 from .registry import RULES
 from .verdict import Verdict
@@ -50,8 +53,19 @@ class Judgement(NamedTuple):
     first: Verdict | None
     second: Verdict | None
     """Of another trouble, or the cause of the first one."""
+    blamed: tuple[Verdict, ...]
+    """Who has a lock, and with whom waits end: told with the first verdict."""
     still: tuple[Verdict, ...]
     """Of processes that did not move, of which the others do not tell."""
+
+    @property
+    def ends_with(self) -> EndsWith | None:
+        """With whom waits end."""
+        return next((each.detail for each in self.blamed if isinstance(each.detail, EndsWith)), None)
+
+
+_BLAMED = (holder.RULE, ends_with.RULE)
+"""Rules of verdicts that tell more of others."""
 
 
 def judge(facts: Facts) -> Judgement:
@@ -63,11 +77,12 @@ def judge(facts: Facts) -> Judgement:
     ranked = _ranked(found) or longest.find(facts)
     first = ranked[0] if ranked else None
     second = _second(first, ranked[1:]) if first else None
-    return Judgement(tuple(ranked), first, second, tuple(still_))
+    return Judgement(tuple(ranked), first, second, tuple(_of(found, *_BLAMED)), tuple(still_))
 
 
 def _ranked(verdicts: Verdicts) -> Verdicts:
-    return sorted((each for each in verdicts if each.rule != still.RULE and not each.is_told), key=_importance)
+    apart = (still.RULE, *_BLAMED)
+    return sorted((each for each in verdicts if each.rule not in apart and not each.is_told), key=_importance)
 
 
 def _importance(verdict: Verdict) -> tuple[bool, bool, float]:

@@ -13,6 +13,7 @@ from ..base.text import json_text
 from ..facts.contention import Contention
 from ..facts.gil import GilShare
 from ..facts.identity import kernel_ids
+from ..facts.locks import lock_json, ranked
 from ..facts.thread_names import thread_pattern
 from ..facts.wait_kinds import CORE
 from ..facts.wakers import WokenBy, waker_json
@@ -28,7 +29,6 @@ from .call_time import CallTime
 from .calls import Calls
 from .critical import Critical
 from .events import Counted
-from .locks import lock_json, ranked
 from .outliers import Group
 from .sharing import Shared
 from .steps_told import steps_json

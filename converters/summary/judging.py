@@ -7,20 +7,19 @@ from typing import NamedTuple
 
 from ..facts.accounts import with_one_account_each
 from ..facts.contention import contention_of
-from ..facts.facts import Beside, Facts
+from ..facts.facts import Beside, Facts, Recorded
 from ..facts.gil import gil_shares
-from ..facts.identity import with_own_ids
+from ..facts.identity import kernel_id, with_own_ids
 from ..facts.idle_evidence import idle_by_evidence, with_evidence
+from ..facts.runs import SAMPLED as ON_CPU
 from ..facts.runs import add_up_runs
 from ..facts.scripts import with_scripts
 from ..facts.standing import standing
 from ..facts.wait_sums import Sums, add_up_waits, merged_threads
 from ..model import Profile
-from ..model.waits_for import has_wakers
+from ..model.waits_for import has_wakers, waits_for
 from ..rules.crowd import pools_of_libraries
 from ..rules.ranking import Judgement, judge
-from .blockers import Blockers
-from .running import ON_CPU
 
 OFF_CPU = {"count", "min", "max"}
 """Columns of waits other than their time."""
@@ -33,7 +32,6 @@ class Read(NamedTuple):
     """With own ids, one account of each, and names that tell scripts."""
     before: dict[str, str]
     """The names that processes with scripts had, by those that they have now."""
-    blockers: Blockers | None
     facts: Facts
 
 
@@ -44,13 +42,19 @@ def read(given: Profile) -> Read:
     threads = merged_threads(profile.threads)
     sums: Sums = add_up_waits(profile, threads) if names >= OFF_CPU else {}
     runs = add_up_runs(profile, threads) if names >= ON_CPU else {}
-    blockers = Blockers(given, profile.threads) if sums and has_wakers(given) else None
-    evidence = idle_by_evidence(sums, threads, blockers.graph) if blockers else {}
+    recorded = _recorded(given, profile) if sums and has_wakers(given) else None
+    evidence = idle_by_evidence(sums, threads, recorded.graph) if recorded else {}
     stands = with_evidence(standing(sums, threads), evidence)
     gil = gil_shares(profile.gil, profile.threads)
     pools = functools.partial(pools_of_libraries, profile)
-    beside = Beside(profile.threads, contention_of(profile), gil, pools, profile.neighbours, runs)
-    return Read(profile, before, blockers, Facts(sums, threads, stands, profile.duration_ns, beside))
+    beside = Beside(profile.threads, contention_of(profile), gil, pools, profile.neighbours, recorded, runs)
+    return Read(profile, before, Facts(sums, threads, stands, profile.duration_ns, beside))
+
+
+def _recorded(given: Profile, shown: Profile) -> Recorded:
+    """With the names under which processes are shown."""
+    names = {kernel_id(times.pid): times.process for times in shown.threads}
+    return Recorded(given, waits_for(given, names))
 
 
 def judgement_of(profile: Profile) -> tuple[Facts, Judgement]:

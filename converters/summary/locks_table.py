@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from ..base.text import printable
 from ..base.units import count, duration, plural, share
+from ..facts.locks import is_convoy, ranked
 from ..model.locks import OWNER, WAKER, LockThread, LockTimes
-from .locks import is_convoy, ranked, title
+from ..phrases.locks import title
 from .tables import table
 
 if TYPE_CHECKING:

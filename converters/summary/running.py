@@ -13,9 +13,6 @@ from ..model import ThreadTimes
 from .figures import Running
 from .people import who_of
 
-ON_CPU = {"samples"}
-"""Columns of samples other than their weight."""
-
 
 def running_of(runs: Runs, threads: dict[Thread, ThreadTimes]) -> tuple[Running, ...]:
     """Equal work of all threads together, most first."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections import Counter, defaultdict
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -14,7 +13,8 @@ from ..base.units import share
 from ..facts.groups import alike_of
 from ..facts.hot_function import hot_function
 from ..facts.identity import is_sum, number_of, processes_of
-from ..facts.idle_evidence import for_work
+from ..facts.idle_evidence import waiting_for_work
+from ..facts.runs import SAMPLED as ON_CPU
 from ..facts.standing import Standing
 from ..facts.thread_names import name_pattern, thread_pattern
 from ..facts.wait_causes import row_of
@@ -24,15 +24,15 @@ from ..facts.wakers import longest
 from ..model import Profile, ThreadTimes
 from ..model.calls import WITHOUT_PROBE
 from ..model.caveats import without_caveats
-from ..model.locks import GIL, LockTimes
 from ..model.next_step import Whom
 from ..model.sites import Site
 from ..model.states import BLOCKED, RUNNABLE
 from ..phrases.gil import gil_sentence
-from ..phrases.sentences import all_of_cores
+from ..phrases.sentences import Sentences, all_of_cores
 from ..rules import gil_main
 from ..rules.ranking import Judgement, judge
 from .answer import answer, with_blame
+from .blockers import blocking
 from .call_places import is_joined
 from .call_time import answer_of_times, call_times
 from .calls import CALLS, Calls, add_up_calls, answer_of_calls
@@ -43,7 +43,6 @@ from .few_samples import few_of_threads
 from .figures import NAMELESS, Process, Summary, Times, Wait, Who
 from .joined import answer_of_joined
 from .judging import OFF_CPU, read
-from .locks import holder_sentence
 from .next_command import (
     MINOR_CALLS,
     after_calls,
@@ -57,7 +56,7 @@ from .next_command import (
 from .outliers import groups_of
 from .outside_ioctls import outside_ioctls
 from .people import who_of
-from .running import ON_CPU, running_of
+from .running import running_of
 from .sharing import serialised, shared_calls
 from .steps_told import sentences as sentences_of_steps
 from .verdicts import Judged
@@ -89,7 +88,7 @@ def _summarize(profile: Profile, chosen: Whom | None) -> Summary:
             "record it with trace-offcpu, trace-oncpu, trace-wall or trace-ioctl",
         )
     given = profile
-    profile, before, blockers, facts = read(given)
+    profile, before, facts = read(given)
     sums, threads, stands = facts.sums, facts.threads, facts.standing
     running = running_of(facts.runs, threads)
     contention, gil = tuple(facts.contention), tuple(facts.gil)
@@ -99,7 +98,6 @@ def _summarize(profile: Profile, chosen: Whom | None) -> Summary:
     waits = _group(sums, threads, stands, facts.still_pids, cores)
     calls = add_up_calls(profile)
     active = [times for thread, times in threads.items() if not facts.is_quiet(thread)]
-    idle = stands.idle | stands.still | for_work(sums)
     summary = Summary(
         title=profile.title,
         host=profile.host,
@@ -114,7 +112,7 @@ def _summarize(profile: Profile, chosen: Whom | None) -> Summary:
         weight=profile.value_types[0] if names >= ON_CPU else None,
         lost=dict(profile.lost),
         comments=tuple(profile.comments),
-        judged=Judged((*judgement.verdicts, *judgement.still), threads),
+        judged=Judged((*judgement.verdicts, *judgement.blamed, *judgement.still), threads),
         trouble=all_of_cores(judgement.verdicts),
         contention=contention,
         calls=calls,
@@ -125,7 +123,7 @@ def _summarize(profile: Profile, chosen: Whom | None) -> Summary:
         gil=gil,
         critical=critical_of(profile),
         kernel_threads=len(stands.kernel),
-        blocking=blockers.blocking(idle) if blockers else None,
+        blocking=blocking(facts.recorded.graph, waiting_for_work(stands, sums)) if facts.recorded else None,
         steps=tuple(profile.steps),
     )
     own = [process for process in summary.processes if not process.in_kernel]
@@ -138,16 +136,13 @@ def _summarize(profile: Profile, chosen: Whom | None) -> Summary:
     step = next_command(told, bool(running), own, summary.waits, chosen) if profile.duration_ns else None
     if running:
         step = after_samples(step, told, hot_function(profile), own, chosen)
-    # A lock that says who has it knows more than who ended the wait.
-    blamed, of_gil = "", _of_gil(summary, judgement)
-    if blockers:
-        others = blockers.blamed(idle)
-        blamed = (
-            holder_sentence(_beside(given.locks, gil_sentence(summary.gil)), given.threads, blockers.does)
-            or others.sentence
-        )
+    of_gil, blamed = _of_gil(summary, judgement), ""
+    if facts.recorded:
+        blamed = Sentences(facts).blamed(judgement)
         if profile.critical is None:
-            step = after_wakers(step, own, chosen, victim_of(told, others.victim), others.untraced)
+            ends = judgement.ends_with
+            victim, untraced = (ends.victim, ends.untraced) if ends else (0, ())
+            step = after_wakers(step, own, chosen, victim_of(told, victim), untraced)
         else:
             step = after_path(step, own, chosen)
     path = critical_sentence(summary.critical) if summary.critical else ""
@@ -156,11 +151,6 @@ def _summarize(profile: Profile, chosen: Whom | None) -> Summary:
     sentences = (few_of_threads(profile), *told_all)
     sentences = tuple(filter(None, sentences))
     return replace(summary, answer=sentences, next_step=step)
-
-
-def _beside(locks: Sequence[LockTimes], of_gil: str) -> list[LockTimes]:
-    """The locks that no other sentence tells of."""
-    return [lock for lock in locks if not (of_gil and lock.kind == GIL)]
 
 
 def _of_gil(summary: Summary, judgement: Judgement) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
+from functools import singledispatch
 from typing import Any, NamedTuple
 
 from ..base.text import json_text
@@ -10,7 +12,10 @@ from ..facts import thresholds
 from ..facts.identity import is_sum, kernel_id, kernel_ids, life_of
 from ..facts.wait_sums import Place, Thread
 from ..model import ThreadTimes
+from ..model.locks import LockThread, LockTimes
+from ..model.processes import CpuLimit
 from ..rules.finding import Finding
+from ..rules.pool_anew import Pool
 from ..rules.verdict import Verdict
 
 _THREADS = 64
@@ -38,6 +43,7 @@ class Judged(NamedTuple):
             "subject": verdict.finding and self._finding(verdict.finding),
             "cause": verdict.cause and self._finding(verdict.cause),
             "effect": verdict.effect and self._finding(verdict.effect),
+            "evidence": evidence_json(verdict.detail),
         }
 
     def _finding(self, finding: Finding) -> dict[str, Any]:
@@ -62,6 +68,57 @@ class Judged(NamedTuple):
             return {**named, "pid": kernel_id(pid), "tid": 0, "count": times.count}
         lives = {"life": life_of(tid)} if life_of(tid) > 1 else {}
         return {**named, "pid": kernel_id(pid), "tid": kernel_id(tid), **lives}
+
+
+@singledispatch
+def evidence_json(_: object) -> Any:
+    """The figures of a rule as plain data, fields by name. Left out is what other parts of the output tell: findings,
+    and the figures of processes, locks and the GIL."""
+    return None
+
+
+@evidence_json.register
+def _(number: int) -> Any:
+    return number
+
+
+@evidence_json.register
+def _(number: float) -> Any:
+    return round(number, 6)
+
+
+@evidence_json.register
+def _(text: str) -> Any:
+    return json_text(text)
+
+
+@evidence_json.register
+def _(lock: LockTimes) -> Any:
+    return {"name": json_text(lock.name), "kind": lock.kind, "pid": lock.pid}
+
+
+@evidence_json.register(Pool)
+@evidence_json.register(CpuLimit)
+@evidence_json.register(LockThread)
+def _(part: Any) -> Any:
+    return _fields_json({field.name: getattr(part, field.name) for field in fields(part)})
+
+
+@evidence_json.register
+def _(members: tuple) -> Any:  # type: ignore[type-arg]
+    if hasattr(members, "_asdict"):
+        return _fields_json(members._asdict())
+    return [found for each in members if (found := evidence_json(each)) is not None]
+
+
+@evidence_json.register
+def _(members: set) -> Any:  # type: ignore[type-arg]
+    return sorted(filter(None, map(evidence_json, members)))
+
+
+def _fields_json(named: Mapping[str, object]) -> dict[str, Any]:
+    told = ((name, evidence_json(value)) for name, value in named.items())
+    return {name: value for name, value in told if value is not None}
 
 
 NOT_JUDGED = Judged((), {})

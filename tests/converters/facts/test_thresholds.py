@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+import blame_pins
 import pins
 import pytest
 from stallscope.converters.facts import thresholds
@@ -32,6 +33,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
         Pin(0.049, 0.051, pins.is_busy),
         Pin(0.049, 0.051, pins.works_beside),
         Pin(0.049, 0.051, pins.busy_beside),
+        Pin(0.049, 0.051, blame_pins.matters_for_waits),
     ),
     "TELLING": (Pin(0.098, 0.102, pins.places_told),),
     "WORTH": (Pin(0.098, 0.102, lambda x: pins.is_second(with_quota(blocked(TEN, MS), round(x * TEN)))),),
@@ -49,6 +51,12 @@ PINS: dict[str, tuple[Pin, ...]] = {
     ),
     "LATE_TIMES": (Pin(1.95, 2.05, lambda x: pins.comes_last(x * 0.2, longest=0.2, least=0.7)),),
     "LATE_WAITS": (Pin(0.33, 0.34, lambda x: pins.comes_last(0.5, waits=0.9 * x)),),
+    "BLAMED": (Pin(0.29, 0.31, blame_pins.ends),),
+    "DOES_MOSTLY": (Pin(0.49, 0.51, blame_pins.runs_for),),
+    "BLOCKED_ITSELF": (Pin(0.79, 0.81, blame_pins.blocked_itself),),
+    "HELD_MATTERS": (Pin(0.199, 0.201, lambda x: blame_pins.has_it(10 * x, 10 * x)),),
+    "HELD_MOSTLY": (Pin(0.49, 0.51, lambda x: blame_pins.has_it(4, 4 * x)),),
+    "HOLDER_SHARE": (Pin(0.099, 0.101, blame_pins.having),),
     "HERD_THREADS": (Pin(7, 8, lambda x: pins.is_herd(herd(round(x)))),),
     "HERD_RUNS": (Pin(19_900, 20_100, lambda x: pins.is_herd(herd(runs=x))),),
     "HERD_WAKEUPS": (Pin(99, 100, lambda x: pins.is_herd(herd(often=x))),),

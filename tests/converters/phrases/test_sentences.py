@@ -23,7 +23,18 @@ from summary_profiles import (
     user,
     waiting,
 )
-from verdict_profiles import FSYNC, LOCK, MINIMAL, blocked, deadlocked, one, with_quota, yielding
+from verdict_profiles import (
+    FSYNC,
+    LOCK,
+    MINIMAL,
+    blocked,
+    deadlocked,
+    ending_with_others,
+    locked,
+    one,
+    with_quota,
+    yielding,
+)
 
 
 def said(made: Profile, rule: str) -> str:
@@ -32,6 +43,8 @@ def said(made: Profile, rule: str) -> str:
     return Sentences(facts).of(next(each for each in judge(facts).verdicts if each.rule == rule))
 
 
+TOLD_APART = ("still", "holder", "ends-with")
+"""Of which the sentences tell together, or of one of them."""
 BEGINS = {
     "all-wait": "No thread of app moved at all: they wait for each other, in main → finish → pthread_join, pool_main →",
     "idle": "Hardly anything runs: the main thread of srv waits for events for 99.9 % of the time, in main → serve →",
@@ -52,7 +65,7 @@ BEGINS = {
 
 def test_no_rule_is_without_words() -> None:
     """What does not move is told in a sentence of its own."""
-    assert {*BEGINS, "still"} == set(RULES)
+    assert {*BEGINS, *TOLD_APART} == set(RULES)
 
 
 @pytest.mark.parametrize(("rule", "begin"), BEGINS.items())
@@ -178,3 +191,16 @@ def test_sentences_on_cores_are_in_order_and_two_of_each() -> None:
     sentences = all_of_cores([*map(verdict, rules), held])
     assert [sentence.split()[0] for sentence in sentences] == ["A", "A", "The", "The", "serve"]
     assert all_of_cores([held]) == ()
+
+
+def test_who_has_a_lock_is_told_instead_of_with_whom_waits_end() -> None:
+    facts = facts_of(locked())
+    judgement = judge(facts)
+    assert [verdict.rule for verdict in judgement.blamed] == ["holder", "ends-with"]
+    assert (
+        Sentences(facts).blamed(judgement).startswith("For 30.0 % of its time, 1 thread waits for the mutex table of")
+    )
+    facts = facts_of(ending_with_others())
+    assert Sentences(facts).blamed(judge(facts)).startswith("100.0 % of what the main thread of app waits for others")
+    facts = facts_of(MINIMAL["held-up"]())
+    assert Sentences(facts).blamed(judge(facts)) == ""

@@ -313,5 +313,5 @@ def test_the_longest_wait_is_told_if_there_is_nothing_else() -> None:
 
 
 def test_nothing_is_told_of_nothing() -> None:
-    assert judged(empty()) == Judgement((), None, None, ())
+    assert judged(empty()) == Judgement((), None, None, (), ())
     assert told(judged(one(READ, 10 * SECOND, state="stopped"))) == ["still"]

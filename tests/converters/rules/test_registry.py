@@ -6,6 +6,7 @@ import pkgutil
 import pytest
 from stallscope.converters import rules
 from stallscope.converters.facts.facts import Facts
+from stallscope.converters.rules import ranking
 from stallscope.converters.rules.ranking import judge
 from stallscope.converters.rules.registry import RULES
 from stallscope.converters.rules.verdict import KINDS, Verdict
@@ -14,9 +15,9 @@ from verdict_profiles import MINIMAL
 
 
 def is_told(rule: str) -> bool:
-    """Whether what a rule finds in its minimal profile comes first, or is among what did not move."""
+    """Whether what a rule finds in its minimal profile comes first, is told with it, or is among what did not move."""
     judgement = judge(facts_of(MINIMAL[rule]()))
-    return rule in {each.rule for each in (judgement.first, *judgement.still) if each}
+    return rule in {each.rule for each in (judgement.first, *judgement.blamed, *judgement.still) if each}
 
 
 NOT_REGISTERED = {
@@ -39,7 +40,7 @@ def test_each_rule_has_its_profile() -> None:
 @pytest.mark.parametrize("rule", MINIMAL)
 def test_without_a_rule_something_else_is_told(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert is_told(rule)
-    monkeypatch.delitem(RULES, rule)
+    monkeypatch.setattr(ranking, "RULES", {name: find for name, find in RULES.items() if name != rule})
     assert not is_told(rule)
 
 
@@ -55,7 +56,7 @@ def test_one_entry_adds_a_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     def find(facts: Facts) -> list[Verdict]:
         return [Verdict("toy", "held", facts.active_wall * 2, 1, facts.at_work)]
 
-    monkeypatch.setitem(RULES, "toy", find)
+    monkeypatch.setattr(ranking, "RULES", {**RULES, "toy": find})
     judgement = judge(facts_of(model_case()))
     assert judgement.first
     assert (judgement.first.rule, judgement.first.pids) == ("toy", set(range(4711, 4719)))

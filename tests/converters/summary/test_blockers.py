@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from stallscope.converters.model import Profile, ThreadTimes
 from stallscope.converters.model.processes import ProcessTimes
-from stallscope.converters.summary.blockers import Blockers
+from stallscope.converters.summary.blockers import blocking
+from stallscope.converters.summary.judging import read
 from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
 from summary_profiles import EXE, LIBC, MS, SECOND, kernel, user
@@ -34,16 +35,9 @@ def profile() -> Profile:
 
 
 def test_names_are_those_of_the_summary() -> None:
-    blockers = Blockers(profile(), [ThreadTimes(9 | 1 << 32, "python3 c.py", 9, "c", 1, 1, 0, {})])
-    assert blockers.blocking([(6, 6)]).nodes[0].process == "python3 c.py"
-    assert "ends with python3 c.py (pid 9)" in blockers.blamed([(6, 6)]).sentence
-
-
-def test_what_those_do_who_have_a_lock() -> None:
-    blockers = Blockers(profile(), profile().threads)
-    assert blockers.does([(9, 9)]) == "; it is on a core for 100.0 % of its own time"
-    assert blockers.does([(7, 7)]) == "", "it mostly waits, and not for most of its time"
-    assert blockers.does([]) == blockers.does([(99, 99)]) == ""
+    recorded = read(profile()).facts.recorded
+    assert recorded
+    assert blocking(recorded.graph, [(6, 6)]).nodes[0].process == "python3 c.py"
 
 
 def test_in_the_summary() -> None:

@@ -18,5 +18,5 @@ def test_it_is_what_the_summary_tells() -> None:
 
 def test_without_waits_there_is_no_who_blocks_whom() -> None:
     found = read(model_case())
-    assert found.blockers is None
+    assert found.facts.recorded is None
     assert found.before == {}

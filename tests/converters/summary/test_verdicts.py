@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from stallscope.converters.facts.wait_sums import Thread
 from stallscope.converters.model import Profile, ThreadTimes
+from stallscope.converters.model.processes import CpuLimit
 from stallscope.converters.rules.finding import CPU, Finding
+from stallscope.converters.rules.quota import Throttled
 from stallscope.converters.rules.ranking import judge
 from stallscope.converters.rules.verdict import Verdict
 from stallscope.converters.summary.summarize import summarize
-from stallscope.converters.summary.verdicts import NOT_JUDGED, Judged, thresholds_json
+from stallscope.converters.summary.verdicts import NOT_JUDGED, Judged, evidence_json, thresholds_json
 from summary_profiles import MS, READ, SECOND, SLEEP, facts_of, hostile, waiting
 from verdict_profiles import MINIMAL, with_quota, with_stuck
 
@@ -16,7 +19,7 @@ from verdict_profiles import MINIMAL, with_quota, with_stuck
 def in_json(profile: Profile) -> list[dict[str, object]]:
     facts = facts_of(profile)
     judgement = judge(facts)
-    return Judged((*judgement.verdicts, *judgement.still), facts.threads).to_json()
+    return Judged((*judgement.verdicts, *judgement.blamed, *judgement.still), facts.threads).to_json()
 
 
 def test_all_of_a_verdict() -> None:
@@ -30,6 +33,7 @@ def test_all_of_a_verdict() -> None:
         "score_ns": 9_900 * MS,
         "pids": [1],
         "effect": None,
+        "evidence": None,
     }
     assert subject == {
         "does": "peer",
@@ -111,3 +115,24 @@ def test_thresholds() -> None:
     assert made["herd_threads"] == {"value": 8.0, "unit": "threads"}
     assert made["late_waits"]["value"] == 1 / 3
     assert json.loads(json.dumps(made)) == made
+
+
+def test_the_figures_of_rules() -> None:
+    def told(rule: str) -> Any:
+        judgement = judge(facts_of(MINIMAL[rule]()))
+        found = (each for each in (*judgement.verdicts, *judgement.blamed) if each.rule == rule)
+        return json.loads(json.dumps(evidence_json(next(found).detail)))
+
+    assert told("held-up") is None
+    assert told("polling") == {
+        "frames": ["main", "wait_for_flag", "sched_yield"],
+        "call": "sched_yield",
+        "share": 0.8,
+    }
+    assert told("quota")["limit"]["throttled_periods"] == 98
+    assert told("pool-anew")["pids"] == [7]
+    assert told("holder")["lock"] == {"name": "table", "kind": "mutex", "pid": 1}
+    assert told("ends-with")["untraced"] == [8]
+    assert told("unclear") == 0.5
+    assert evidence_json(Throttled(CpuLimit("a\udcff", 1, 2), ())) is not None
+    json.dumps(evidence_json(Throttled(CpuLimit("a\udcff", 1, 2), ())), ensure_ascii=False).encode()

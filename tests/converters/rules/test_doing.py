@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from stallscope.converters.model import Frame, Profile, Sample, ThreadTimes, ValueType
 from stallscope.converters.model.waits_for import THREAD, Node, waits_for
-from stallscope.converters.summary.blamed import Blamed
+from stallscope.converters.phrases.doing import doing
+from stallscope.converters.rules.doing import Doings
 from summary_profiles import MS, SECOND
 from wait_graphs import APP, Link, chained, profile_of
 
@@ -16,9 +17,8 @@ SLEEPS = (Frame("main", module=APP), Frame("nap", module=APP), Frame("schedule",
 
 def does(profile: Profile, waiting: int = 1) -> str:
     """What the worker, thread 8 of process 7, does while the threads of the first samples wait for it."""
-    blamed = Blamed(waits_for(profile), profile.threads)
     waits = [(sample, sample.values[0]) for sample in profile.samples[:waiting]]
-    return blamed.does(profile, {Node(THREAD, 7, 8)}, waits)
+    return doing(Doings(waits_for(profile), profile).of({Node(THREAD, 7, 8)}, waits))
 
 
 def of_worker(profile: Profile, on_cpu: int, runnable: int = 0) -> Profile:
@@ -85,3 +85,13 @@ def test_it_sleeps() -> None:
 def test_it_waits_for_a_device() -> None:
     told = does(profile_of(chained(7, 7, 800 * MS, WORKER, DISK)))
     assert told == "; for 100.0 % of that, it waits for [interrupt nvme0q1] itself"
+
+
+def test_what_those_do_who_have_a_lock() -> None:
+    """Of whom only the lock tells that others wait for them."""
+    profile = of_worker(profile_of(chained(7, 9, 600 * MS, WORKER)), 900)
+    profile.threads.append(ThreadTimes(7, "app", 9, "w", SECOND, 400 * MS, 0, {}))
+    doings = Doings(waits_for(profile), profile)
+    assert doing(doings.of({Node(THREAD, 7, 8)})) == "; it is on a core for 90.0 % of its own time"
+    assert doings.of({Node(THREAD, 7, 9)}) is None, "it mostly waits, and not for most of its time"
+    assert doings.of(set()) is doings.of({Node(THREAD, 99, 99)}) is None

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import pytest
-from stallscope.converters.facts.wakers import Wakers
 from stallscope.converters.model import Frame, Module, Profile, ThreadTimes
 from stallscope.converters.model.waits_for import THREAD, Node, waits_for
-from stallscope.converters.summary.blame import Blame
+from stallscope.converters.phrases.ends_with import ends_with
+from stallscope.converters.rules.ends_with import Blame, EndsWith
 from summary_profiles import MS, SECOND
 from wait_graphs import Link, chained, profile_of
 
@@ -30,7 +30,15 @@ def ranks(ms: int, *chain: Link, number: int = 8, other: int = 5, sleeps: int = 
 
 
 def sentence(profile: Profile, idle: Collection[Node] = ()) -> str:
-    return Blame(waits_for(profile), set(idle), profile.threads).blamed(profile, Wakers()).sentence
+    found = told(profile, idle)
+    return ends_with(found, profile.duration_ns) if found else ""
+
+
+def told(profile: Profile, idle: Collection[Node] = ()) -> EndsWith | None:
+    for verdict in Blame(waits_for(profile), set(idle), profile).find():
+        assert isinstance(verdict.detail, EndsWith)
+        return verdict.detail
+    return None
 
 
 def test_a_neighbour_that_is_not_traced() -> None:
@@ -43,10 +51,12 @@ def test_a_neighbour_that_is_not_traced() -> None:
 def test_whom_it_would_help_to_trace_and_whose_path() -> None:
     profile = ranks(61, HOLDER)
     profile.samples.append(chained(22, 22, MS, HOLDER, process="rank-22"))
-    told = Blame(waits_for(profile), set(), profile.threads).blamed(profile, Wakers())
-    assert (told.untraced, told.victim) == ((812,), 22)
+    found = told(profile)
+    assert found
+    assert (found.untraced, found.victim) == ((812,), 22)
     profile = ranks(61, ("rank-20-20", 20, "rank"))
-    assert Blame(waits_for(profile), set(), profile.threads).blamed(profile, Wakers()).untraced == ()
+    found = told(profile)
+    assert found and found.untraced == ()
 
 
 def test_own_timers_are_no_waits_for_others() -> None:

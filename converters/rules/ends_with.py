@@ -1,17 +1,20 @@
-"""Says with whom most of what threads wait for ends, and claims no more than the chains of wakers show."""
+"""Most of what threads wait for others ends with the same ones, as the chains of wakers show."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..base.units import count, duration, share
-from ..facts.thread_names import name_pattern, thread_pattern
-from ..facts.wait_kinds import LOCK
+from ..facts import thresholds
+from ..facts.facts import Facts
+from ..facts.idle_evidence import node_of, waiting_for_work
+from ..facts.thread_names import thread_pattern
+from ..facts.wait_kinds import LOCK, PEER
+from ..facts.wait_kinds import THREAD as FOR_THREAD
 from ..facts.waits import Waits
 from ..facts.wakers import Wakers
-from ..model import Profile, Sample, ThreadTimes
+from ..model import Profile, Sample
 from ..model.waits_for import (
     COLUMN,
     DEVICE,
@@ -25,14 +28,45 @@ from ..model.waits_for import (
     victim_of,
 )
 from ..model.wakers import has_waker, own_part
-from .blamed import Blamed
+from .doing import Doing, Doings
+from .verdict import IO, Verdict
 
-_MUCH = 0.3
-"""Somebody is blamed from this share of what a group of threads waits for on."""
-_SIGNIFICANT = 0.05
-"""… if the group waits for this share of its time."""
-_MOSTLY = 0.5
-"""Where the blamed one ended waits is told if it is so for this share of the time."""
+RULE = "ends-with"
+
+
+class EndsWith(NamedTuple):
+    """The detail of such a verdict. Times in ns; names are unescaped (hostile)."""
+
+    process: str
+    """Of those who wait."""
+    thread: str
+    """"" if they are all of a process, or of several."""
+    waiting: int
+    """How many threads."""
+    processes: int
+    pid: int
+    """If it is one process."""
+    wall: int
+    waits: int
+    """What they wait for others."""
+    time: int
+    """The part of it that ends with the others."""
+    name: str
+    """Of the others; a device's."""
+    others: tuple[int, ...]
+    """Their processes."""
+    tid: int
+    """If it is a thread of their own process."""
+    is_one: bool
+    """It is one process among those that wait, too."""
+    untraced: tuple[int, ...]
+    """``others``, if none of them was traced."""
+    victim: int
+    """The id of the thread that waits longest for them."""
+    frames: tuple[str, ...]
+    """Where they end most of these waits."""
+    doing: Doing | None
+    """What they do themselves."""
 
 
 class _Group(NamedTuple):
@@ -57,62 +91,74 @@ class _Case(NamedTuple):
     whole: int
 
 
-class Told(NamedTuple):
-    """What is said of a case."""
-
-    sentence: str = ""
-    """"" if nobody stands out. Names are unescaped (hostile)."""
-    untraced: tuple[int, ...] = ()
-    """The ids of the processes that are blamed, if none of them was traced."""
-    victim: int = 0
-    """The id of the thread that waits longest for who is blamed."""
+def find(facts: Facts) -> list[Verdict]:
+    """The one with the longest time, of threads that do not only wait for work."""
+    if not facts.recorded:
+        return []
+    idle = {node_of(thread) for thread in waiting_for_work(facts.standing, facts.sums)}
+    return Blame(facts.recorded.graph, idle, facts.recorded.profile).find()
 
 
 class Blame:
     """Of the threads of a graph that do not only wait for work."""
 
-    def __init__(self, graph: WaitGraph, idle: set[Node], threads: Iterable[ThreadTimes]) -> None:
-        self._graph = graph
+    def __init__(self, graph: WaitGraph, idle: set[Node], profile: Profile) -> None:
+        """``profile``: that of the graph."""
+        self._graph, self._profile = graph, profile
         self._victims = {victim for victim, _ in graph.edges} - idle
         self._several = len({node.pid for node in self._victims}) > 1
         self._groups: dict[_Group, set[Node]] = defaultdict(set)
         for node in self._victims:
             self._groups[self._group(node)].add(node)
         self._pids = {group: {node.pid for node in nodes} for group, nodes in self._groups.items()}
-        self._blamed = Blamed(graph, threads)
+        self._doings = Doings(graph, profile)
 
-    def blamed(self, profile: Profile, wakers: Wakers) -> Told:
-        """The case with the longest time. ``profile`` is that of the graph."""
-        case = max(self._cases(profile), key=lambda case: (case.time, case), default=None)
+    def find(self) -> list[Verdict]:
+        """At most one."""
+        case = max(self._cases(), key=lambda case: (case.time, case), default=None)
         if case is None:
-            return Told()
-        return Told(self._sentence(case, profile, wakers), self._untraced(case), self._victim(case))
+            return []
+        kind = IO if not self._others(case) else FOR_THREAD if case.culprit.tid else PEER
+        pids = frozenset(self._pids[case.group])
+        return [Verdict(RULE, kind, case.time, 1, pids, detail=self._detail(case))]
 
-    def _sentence(self, case: _Case, profile: Profile, wakers: Wakers) -> str:
-        samples = list(self._samples(profile, case))
-        where = _where(samples, case.time, wakers)
-        waiting = len(self._groups[case.group])
-        base = f"{share(case.whole, self._wall(case.group))} of {'their' if waiting > 1 else 'its'} time"
-        text = f"{share(case.time, case.whole)} of what {self._waiting(case)} for others ({base}) "
-        text += f"ends with {self._whom(case)}"
-        text += f", in {' → '.join(where)}" if where else ""
-        if profile.duration_ns:
-            often = duration(case.time * 1_000_000_000 // profile.duration_ns)
-            together = ", all together" if waiting > 1 else ""
-            text += f": {often} each second{together}"
-        return f"{text}{self._blamed.does(profile, self._ends(case), samples)}."
+    def _detail(self, case: _Case) -> EndsWith:
+        nodes, (process, thread) = self._groups[case.group], case.group
+        pids, samples, ends = self._pids[case.group], list(self._samples(case)), self._ends(case)
+        others = self._others(case)
+        name = case.culprit.name
+        if len(others) == 1 and not case.culprit.pid:
+            name = self._graph.names[min(ends)][0]
+        return EndsWith(
+            process,
+            "" if self._several else thread,
+            len(nodes),
+            len(pids),
+            min(pids),
+            self._wall(case.group),
+            case.whole,
+            case.time,
+            name,
+            others,
+            case.culprit.tid,
+            bool(case.culprit.pid) and not case.culprit.tid,
+            self._untraced(others),
+            self._victim(case),
+            _where(samples, case.time),
+            self._doings.of(ends, samples),
+        )
 
     def _group(self, node: Node) -> _Group:
         process, thread = self._graph.names[node]
         if self._several:
-            return _Group(name_pattern(process), "")
+            return _Group(thread_pattern(process, main=False), "")
         return _Group(process, thread_pattern(thread, node.pid == node.tid))
 
     def _wall(self, group: _Group) -> int:
-        return self._blamed.wall(self._groups[group])
+        return self._doings.wall(self._groups[group])
 
-    def _cases(self, profile: Profile) -> Iterator[_Case]:
-        whole = self._asked_again(profile)
+    def _cases(self) -> Iterator[_Case]:
+        whole = self._asked_again()
         times: Counter[tuple[_Group, _Culprit]] = Counter()
         for (victim, end), time in self._graph.ends.items():
             # What ends only because of a thread's own timer, it waits for nobody.
@@ -122,15 +168,15 @@ class Blame:
                 if culprit := self._culprit(group, victim, end):
                     times[group, culprit] += time
         for (group, culprit), time in times.items():
-            wall = self._wall(group)
-            if time >= _MUCH * whole[group] and whole[group] >= _SIGNIFICANT * wall > 0:
+            wall, much = self._wall(group), thresholds.BLAMED * whole[group]
+            if time >= much and whole[group] >= thresholds.SIGNIFICANT * wall > 0:
                 yield _Case(group, culprit, time, whole[group])
 
-    def _asked_again(self, profile: Profile) -> Counter[_Group]:
+    def _asked_again(self) -> Counter[_Group]:
         """What they wait for locks until a timer of their own ends it, and they ask again: for others, too."""
         found: Counter[_Group] = Counter()
-        column, waits, parts = profile.index(COLUMN), Waits(), []
-        for sample in profile.samples:
+        column, waits, parts = self._profile.index(COLUMN), Waits(), []
+        for sample in self._profile.samples:
             if not (has_waker(sample.stack) and sample.values[column] and sample.label("waker") == "[timer]"):
                 continue
             victim = victim_of(sample.labels)
@@ -151,11 +197,11 @@ class Blame:
             return _Culprit(thread or process, end.pid, end.tid) if end.tid != end.pid else None
         if end.pid in self._pids[group]:
             return _Culprit(process, end.pid)
-        return _Culprit(name_pattern(process))
+        return _Culprit(thread_pattern(process, main=False))
 
-    def _samples(self, profile: Profile, case: _Case) -> Iterator[tuple[Sample, int]]:
-        column = profile.index(COLUMN)
-        for sample in profile.samples:
+    def _samples(self, case: _Case) -> Iterator[tuple[Sample, int]]:
+        column = self._profile.index(COLUMN)
+        for sample in self._profile.samples:
             if not (has_waker(sample.stack) and sample.values[column]):
                 continue
             victim = victim_of(sample.labels)
@@ -163,17 +209,6 @@ class Blame:
                 end = end_of(chain_of(sample))
                 if self._culprit(case.group, victim, end) == case.culprit:
                     yield sample, sample.values[column]
-
-    def _waiting(self, case: _Case) -> str:
-        nodes, (process, thread) = self._groups[case.group], case.group
-        processes = len(self._pids[case.group])
-        if processes > 1:
-            return f"the {count(processes)} processes {process} wait"
-        if self._several:
-            return f"{process} (pid {next(iter(nodes)).pid}) waits"
-        if len(nodes) > 1:
-            return f"the {count(len(nodes))} {thread} threads of {process} wait"
-        return f"the {thread} thread of {process} waits"
 
     def _ends(self, case: _Case) -> set[Node]:
         """The threads that are blamed."""
@@ -184,6 +219,9 @@ class Blame:
             if victim in victims and self._culprit(case.group, victim, end) == case.culprit
         }
 
+    def _others(self, case: _Case) -> tuple[int, ...]:
+        return tuple(sorted({end.pid for end in self._ends(case)} - {0}))
+
     def _victim(self, case: _Case) -> int:
         times: Counter[Node] = Counter()
         for (victim, end), time in self._graph.ends.items():
@@ -191,31 +229,15 @@ class Blame:
                 times[victim] += time
         return max(times, key=lambda node: (times[node], node)).tid
 
-    def _untraced(self, case: _Case) -> tuple[int, ...]:
-        pids = {end.pid for end in self._ends(case)} - {0}
-        return () if any(node.pid in pids for node in self._graph.traced) else tuple(sorted(pids))
-
-    def _whom(self, case: _Case) -> str:
-        culprit = case.culprit
-        if culprit.tid:
-            return f"its own thread {culprit.name} (tid {culprit.tid})"
-        if culprit.pid:
-            return f"{culprit.name} (pid {culprit.pid})"
-        ends = self._ends(case)
-        pids = {end.pid for end in ends} - {0}
-        if not pids:
-            return culprit.name
-        note = ", not traced" if self._untraced(case) else ""
-        if len(pids) == 1:
-            name = self._graph.names[min(ends)][0]
-            return f"{name} (pid {pids.pop()}{note})"
-        return f"{count(len(pids))} processes {culprit.name}{f' ({note[2:]})' if note else ''}"
+    def _untraced(self, pids: tuple[int, ...]) -> tuple[int, ...]:
+        return () if any(node.pid in pids for node in self._graph.traced) else pids
 
 
-def _where(samples: list[tuple[Sample, int]], whole: int, wakers: Wakers) -> tuple[str, ...]:
+def _where(samples: list[tuple[Sample, int]], whole: int) -> tuple[str, ...]:
     """Where most of these waits were ended."""
     times: Counter[tuple[str, ...]] = Counter()
+    wakers = Wakers()
     for sample, time in samples:
         times[wakers.site_of(chain_stack(sample.stack)).frames] += time
     frames, most = max(times.items(), key=lambda entry: (entry[1], entry[0]), default=((), 0))
-    return frames if most >= _MOSTLY * whole else ()
+    return frames if most >= thresholds.DOES_MOSTLY * whole else ()

@@ -1,0 +1,65 @@
+"""Locks that threads waited for: how much contention there is, and for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..base.text import json_text
+from ..model.locks import LockThread, LockTimes
+
+CONVOY_NS, CONVOY_WAITS = 100_000_000, 20
+"""A lock is said to have a convoy if for so long somebody always waited for it, with so many waits."""
+
+
+def is_convoy(lock: LockTimes) -> bool:
+    """Whether there was a queue for it that did not empty."""
+    return lock.is_contention is not False and lock.queue >= CONVOY_NS and lock.queue_waits >= CONVOY_WAITS
+
+
+def ranked(locks: Sequence[LockTimes]) -> list[LockTimes]:
+    """Those whose waits are contention first, then those of which it is not known; most time first."""
+    order = {True: 0, None: 1, False: 2}
+    return sorted(locks, key=lambda lock: (order[lock.is_contention], -lock.time))
+
+
+def lock_json(lock: LockTimes) -> dict[str, Any]:
+    """Times in ns."""
+    return {
+        "name": json_text(lock.name),
+        "kind": lock.kind,
+        "owned_by": lock.owned_by,
+        "process": json_text(lock.process),
+        "pid": lock.pid,
+        "contention": lock.is_contention,
+        "taken_in": json_text(lock.taken_in),
+        "time_ns": lock.time,
+        "waits": lock.waits,
+        "mean_ns": lock.time // lock.waits if lock.waits else 0,
+        "max_ns": lock.max,
+        "open_count": lock.open_count,
+        "queue_ns": lock.queue,
+        "queue_waits": lock.queue_waits,
+        "convoy": is_convoy(lock),
+        "waiters": [_thread_json(thread) for thread in lock.waiters],
+        "more_waiters": lock.more_waiters,
+        "holders": [
+            {**_thread_json(thread), "known_by": thread.source, "frames": [json_text(frame) for frame in thread.frames]}
+            for thread in lock.holders
+        ],
+        "places": [
+            {"frames": [json_text(frame) for frame in place.frames], "time_ns": place.time, "waits": place.waits}
+            for place in lock.places
+        ],
+    }
+
+
+def _thread_json(thread: LockThread) -> dict[str, Any]:
+    return {
+        "process": json_text(thread.process),
+        "thread": json_text(thread.thread),
+        "pid": thread.pid,
+        "tid": thread.tid,
+        "time_ns": thread.time,
+        "waits": thread.waits,
+    }
