@@ -80,7 +80,7 @@ def test_all_outputs_agree(tmp_path: Path) -> None:
 
 def test_json_adds_up(tmp_path: Path) -> None:
     _, summary, profile = all_outputs(tmp_path)
-    assert summary["version"] == 2
+    assert summary["version"] == 3
     for times in (summary["times"], summary["active"]):
         parts = ("on_cpu_ns", "runnable_ns", "blocked_ns", "unaccounted_ns")
         assert sum(times[part] for part in parts) == times["wall_ns"]
@@ -109,7 +109,8 @@ def test_summary_says_who_how_long_and_what_was_lost(tmp_path: Path) -> None:
     assert finished.err == ""
     assert re.search(rf"^Traced sleeps \(pid {workload.pid}\): 1 thread for [\d.]+ m?s on \S+$", out, re.MULTILINE)
     assert re.search(r"^Nothing lost[.;]", out, re.MULTILINE)
-    slept = rf"spent sleeping in (main → )?sleep_25ms( → nanosleep)? \({blocks['sleep_25ms']} waits, mean \d\d\."
+    where = r"in (main → )?sleep_25ms( → nanosleep)?"
+    slept = rf"spent sleeping again and again {where} \({blocks['sleep_25ms']} waits, mean \d\d\."
     assert re.search(slept, out)
     number = r"<?[\d.]+ %"
     line = rf"^Of [\d.]+ m?s: {number} on a core \([\d.]+ of \d+\), {number} waiting for one, {number} blocked"
