@@ -48,6 +48,7 @@ RULES: dict[tuple[str, str], Rule] = {
     **{place: _NAMES[what] for place, what in parts.TEXTS.items() if what in _NAMES},
     ("ThreadTimes", "blocked"): _STATE,
     ("ProcessTimes", "cpus"): _NUMBER,
+    ("Neighbour", "cpus"): _NUMBER,
     ("ProcessTimes", "environment"): _NUMBER,
     ("ProcessTimes", "script"): _SCRIPT,
     ("ProcessTimes", "ranks"): _NUMBER,

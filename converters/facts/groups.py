@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from ..model import ThreadTimes
 from ..model.neighbours import Neighbour
+from ..model.processes import cpu_set
 from .contention import Contention, together
 from .thread_names import name_pattern, thread_pattern
 
@@ -30,14 +31,22 @@ def by_name(processes: Iterable[Contention]) -> list[Contention]:
     ]
 
 
-def users_of_cores(neighbours: Iterable[Neighbour], duration: int) -> list[tuple[str, float]]:
-    """Names of processes that were not traced (``2 × gzip``), and the cores that they used; most first."""
+def users_of_cores(
+    neighbours: Iterable[Neighbour], duration: int, cores: frozenset[int] = frozenset()
+) -> list[tuple[str, float]]:
+    """Names of processes that were not traced (``2 × gzip``), and how many of these ``cores`` they used, of each of
+    theirs alike; most first. Without ``cores``: of all."""
     groups: dict[str, list[Neighbour]] = defaultdict(list)
     for each in neighbours:
         groups[name_pattern(each.process)].append(each)
     found = []
     for pattern, members in groups.items():
         name = members[0].process if len({each.process for each in members}) == 1 else pattern
-        used = sum(each.on_cpu for each in members) / duration if duration else 0.0
+        used = sum(_used_of(each, cores) for each in members) / duration if duration else 0.0
         found.append((f"{len(members)} × {name}" if len(members) > 1 else name, used))
     return sorted(found, key=lambda each: (-each[1], each[0]))
+
+
+def _used_of(neighbour: Neighbour, cores: frozenset[int]) -> float:
+    own = cpu_set(neighbour.cpus)
+    return neighbour.on_cpu * len(own & cores) / len(own) if own and cores else neighbour.on_cpu

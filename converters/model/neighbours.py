@@ -14,3 +14,5 @@ class Neighbour:
     pid: int
     on_cpu: int
     """ns on cores during the trace, by the ticks of the kernel's clock."""
+    cpus: str = ""
+    """The cores that it may use, as in `ProcessTimes`; "" if that is not known."""

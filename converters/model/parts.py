@@ -61,6 +61,7 @@ TEXTS: dict[tuple[str, str], str] = {
             *(("LockTimes", name) for name in ("name", "kind", "owned_by", "taken_in")),
             *(("LockThread", name) for name in ("source", "frames")),
             ("LockPlace", "frames"),
+            ("Neighbour", "cpus"),
             ("GilThread", "frames"),
             ("Steps", "name"),
             ("StepRun", "frames"),

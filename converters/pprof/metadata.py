@@ -153,7 +153,7 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     profile.calls = [_call(entry) for entry in _list(meta.get("calls", []))]
     profile.shared = [_shared(entry) for entry in _list(meta.get("shared", []))]
     profile.call_ioctls = [_flat(CallIoctls, entry) for entry in _list(meta.get("call_ioctls", []))]
-    profile.neighbours = [_flat(Neighbour, entry) for entry in _list(meta.get("neighbours", []))]
+    profile.neighbours = [_neighbour(entry) for entry in _list(meta.get("neighbours", []))]
     profile.copies = [_flat(Copies, entry) for entry in _list(meta.get("copies", []))]
     profile.answers = [_answer(entry) for entry in _list(meta.get("answers", []))]
     profile.locks = [locks.decoded(entry) for entry in _list(meta.get("locks", []))]
@@ -192,6 +192,12 @@ def _thread(entry: Any) -> ThreadTimes:
         exited=bool(entry["exited"]),
         creator=_integer(entry["creator"]),
     )
+
+
+def _neighbour(entry: Any) -> Neighbour:
+    made = _flat(Neighbour, entry)
+    cpu_set(made.cpus)  # ValueError if it is no list of cores
+    return made
 
 
 def _process(entry: Any, script: str) -> ProcessTimes:

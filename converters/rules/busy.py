@@ -110,5 +110,7 @@ def _takers(facts: Facts, groups: Sequence[Finding]) -> tuple[tuple[str, float],
     runnable, whole = sum(each.runnable for each in groups), sum(each.time for each in groups)
     if runnable < thresholds.CROWD_WAITS * whole:
         return ()
-    users = users_of_cores(facts.neighbours, facts.duration)
+    pids = {pid for each in groups for pid in each.pids}
+    cores = frozenset().union(*(each.cpus for each in facts.contention if pids & set(each.pids)))
+    users = users_of_cores(facts.neighbours, facts.duration, cores)
     return tuple(each for each in users[:_NAMED] if each[1] >= thresholds.CROWD_WAITS)

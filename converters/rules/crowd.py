@@ -60,7 +60,7 @@ def _verdict(facts: Facts, group: Contention, names: tuple[str, ...], more: bool
     by_quota = group.allowed < len(group.cpus)
     taken = not by_quota and group.on_cpu < thresholds.CORES_TAKEN * group.allowed * group.span
     hint = not taken and _has_hint(facts, group)
-    takers = users_of_cores(facts.neighbours, facts.duration) if taken else []
+    takers = users_of_cores(facts.neighbours, facts.duration, group.cpus) if taken else []
     named = tuple(each for each in takers[:_NAMED] if each[1] >= thresholds.CROWD_CORE * group.allowed)
     detail = Crowd(group, names, more, taken, hint, named)
     return Verdict(RULE, CORES, group.runnable, 1, frozenset(group.pids), detail=detail)

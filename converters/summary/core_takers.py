@@ -51,7 +51,7 @@ class Cores:
         wanted = sum(process.on_cpu + process.runnable for process in waiting) / duration
         alone = threads <= len(cores) and total < _HAVE * len(cores)
         crowded = wanted >= _WANTED * len(cores) and total < _HAVE * len(cores)
-        others = users_of_cores(self._neighbours, duration)
+        others = users_of_cores(self._neighbours, duration, cores)
         named = tuple((name, used) for name, used in others[:_MOST] if used >= _SHOWN * len(cores))
         return Takers(OTHERS if alone or crowded else UNCLEAR, named, len(cores))
 

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from ...converters.model.neighbours import Neighbour
+from ...converters.model.processes import cpu_list
 from . import procfs
 
 _LEAST = 0.01
@@ -28,7 +29,7 @@ class Neighbours:
     def __init__(self) -> None:
         self._before = _all()
         self._began = time.monotonic()
-        self._used: list[tuple[int, str, float]] = []
+        self._used: list[tuple[int, str, float, str]] = []
 
     def end(self) -> None:
         """The trace has ended. This process and its helpers are no neighbours."""
@@ -37,15 +38,23 @@ class Neighbours:
         for pid, now in _all().items():
             before = self._before.get(pid)
             ticks = now.ticks - (before.ticks if before and before.began == now.began else 0)
-            if pid not in own and elapsed > 0 and ticks >= _LEAST * elapsed:
-                self._used.append((pid, now.name, ticks / elapsed))
+            if pid not in own and elapsed > 0 and ticks >= _LEAST * elapsed and (cpus := _cpus(pid)):
+                self._used.append((pid, now.name, ticks / elapsed, cpus))
         self._used.sort(key=lambda used: (-used[2], used[0]))
         self._before = {}
 
     def found(self, traced: Collection[int], duration: int) -> list[Neighbour]:
         """Those with most time on cores that were not ``traced``. ``duration``: of the trace, in ns."""
         others = [each for each in self._used if each[0] not in traced][:_MOST]
-        return [Neighbour(name, pid, round(cores * duration)) for pid, name, cores in others]
+        return [Neighbour(name, pid, round(cores * duration), cpus) for pid, name, cores, cpus in others]
+
+
+def _cpus(pid: int) -> str:
+    """The cores that its main thread may use; "" if it has ended."""
+    try:
+        return cpu_list(os.sched_getaffinity(pid))
+    except OSError:
+        return ""
 
 
 def _all() -> dict[int, _Used]:

@@ -15,6 +15,7 @@ from stallscope.converters.model import Frame, Module, Sample, ValueType
 from stallscope.converters.model.answers import Answer
 from stallscope.converters.model.copies import Copies
 from stallscope.converters.model.details import Function, Mapping, renamed
+from stallscope.converters.model.neighbours import Neighbour
 from stallscope.converters.pprof.schema import STALLSCOPE
 
 
@@ -132,6 +133,8 @@ def forged(**changes: Any) -> str:
         '{"version":1,"value_types":[],"calls":[{"pid":1}]}',
         '{"version":1,"value_types":[],"shared":[{"name":"x"}]}',
         '{"version":1,"value_types":[],"copies":[{"name":"x"}]}',
+        json.dumps({"version": 1, "value_types": [], "neighbours": [asdict(Neighbour("gzip", 1, 2, "3-"))]}),
+        json.dumps({"version": 1, "value_types": [], "neighbours": [asdict(Neighbour("gzip", 1, 2, "9-3"))]}),
         json.dumps({"version": 1, "value_types": [], "copies": [asdict(COPIES) | {"bytes": -1}]}),
         json.dumps({"version": 1, "value_types": [], "copies": [asdict(COPIES) | {"is_async": 1}]}),
         json.dumps({"version": 1, "value_types": [], "copies": [asdict(COPIES) | {"count": True}]}),

@@ -93,7 +93,7 @@ ANSWERS = st.builds(
     UINT64,
 )
 COPIES = st.builds(Copies, TEXT, TEXT, UINT64, TEXT, TEXT, st.booleans(), *[UINT64] * 7)
-NEIGHBOURS = st.builds(Neighbour, TEXT, UINT64, UINT64)
+NEIGHBOURS = st.builds(Neighbour, TEXT, UINT64, UINT64, st.sampled_from(["", "0-3,8"]))
 
 
 @st.composite

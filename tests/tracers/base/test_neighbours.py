@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 
+from stallscope.converters.model.processes import cpu_list
 from stallscope.tracers.base import neighbours
 from stallscope.tracers.base.neighbours import Neighbours, _read
 
@@ -21,6 +22,7 @@ def test_who_used_cores_and_was_not_traced() -> None:
         (found,) = [each for each in look.found((), SECOND) if each.pid == pid]
         assert found.process.startswith("python")
         assert 0 < found.on_cpu <= SECOND
+        assert found.cpus == cpu_list(os.sched_getaffinity(pid))
         assert pid not in {each.pid for each in look.found({pid}, SECOND)}
         assert os.getpid() not in {each.pid for each in look.found((), SECOND)}
         one.stdin.close()
