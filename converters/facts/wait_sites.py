@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from operator import attrgetter
 from typing import NamedTuple
 
 from ..model import Frame, Stack
 from ..model.sites import Site
 from .call_kinds import FEW_EVENTS_CALLS
 from .frame_names import bare, is_named, label, located
-from .kernel_sites import kernel_wait_of, system_call_of
+from .kernel_sites import kernel_wait_of, system_call_of, user_and_kernel
 from .ownership import is_own
 from .plumbing import called_by, in_library, is_plumbing, library_call
 from .shared_frames import CALLED, NOTHING_SHARED, Shared, passed_on
@@ -34,8 +33,6 @@ _PASS_ON = (
 _NOTIFIED = ("sem_", "new_sem_", "old_sem_", "do_futex_wait", "pthread_cond_", "futex")
 """Begins of the functions in which a thread waits for another one's notice. A function of Python's library that does
 it, such as `Queue.get` or `Condition.wait`, tells more."""
-
-_KIND_OF = attrgetter("kind")
 
 
 _Name = tuple[str, int, int]
@@ -90,13 +87,7 @@ class Sites:
 
     def of(self, stack: Stack) -> Site:
         """Where ``stack`` (user frames, then kernel frames, outermost first) waits."""
-        end = len(stack)
-        while end and stack[end - 1].kind == "kernel":
-            end -= 1
-        user, kernel = stack[:end], stack[end:]
-        if "kernel" in map(_KIND_OF, user):
-            user = tuple(frame for frame in stack if frame.kind != "kernel")
-            kernel = tuple(frame for frame in stack if frame.kind == "kernel")
+        user, kernel = user_and_kernel(stack)
         below = tuple(map(id, kernel))
         if below not in self._below:
             self._below[below] = system_call_of(kernel), kernel_wait_of(kernel)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
-from operator import attrgetter
 from typing import NamedTuple
 
 from ..model import Frame, Stack
 from ..model.states import IDLE, INTERRUPTIBLE, OTHER, RUNNABLE, STOPPED, TRACED
 from .call_kinds import BY_EVENTS, BY_FILE, BY_THREAD, BY_TIMER, FEW_EVENTS_CALLS, ended_by
 from .frame_names import bare, is_named, label
-from .kernel_sites import kernel_wait_of, system_call_of
+from .kernel_sites import kernel_wait_of, system_call_of, user_and_kernel
 from .ownership import is_own
 from .plumbing import called_by, in_library, is_plumbing, library_call
 from .runtimes import Parked
@@ -47,7 +46,6 @@ from .wait_functions import (
 from .wait_kinds import CORE, EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD, UNKNOWN, WORK
 
 _BY_STATE = {STOPPED: HALTED, TRACED: HALTED, IDLE: WORK}
-_KIND_OF = attrgetter("kind")
 _INNERMOST = 4
 """A function that waits for a peer is one of so many innermost ones: ``sock_recv → sock_call → sock_call_ex``."""
 _LIBRARY_DEPTH = 64
@@ -107,13 +105,7 @@ class Waits:
         return below.parked
 
     def _look(self, stack: Stack) -> _Below:
-        end = len(stack)
-        while end and stack[end - 1].kind == "kernel":
-            end -= 1
-        user, kernel = stack[:end], stack[end:]
-        if "kernel" in map(_KIND_OF, user):
-            user = tuple(frame for frame in stack if frame.kind != "kernel")
-            kernel = tuple(frame for frame in stack if frame.kind == "kernel")
+        user, kernel = user_and_kernel(stack)
         below = tuple(map(id, kernel))
         known = self._kernels.get(below)
         if known is None:
