@@ -340,7 +340,8 @@ def gil_told(x: float, holder: float = 1, function: float = 1) -> str:
 
 
 def first(profile: Profile, has_samples: bool = False) -> str:
-    return judge(facts_of(profile, has_samples=has_samples)).first.rule  # type: ignore[union-attr]
+    found = judge(facts_of(profile, has_samples=has_samples)).first
+    return found.rule if found else ""
 
 
 def peer_over_sleep(x: float) -> str:

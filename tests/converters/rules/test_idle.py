@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.model import Profile
+from stallscope.converters.model import Profile, Stack
 from stallscope.converters.rules.idle import find
 from summary_profiles import MS, POLL, READ, SECOND, Tracee, facts_of
 from verdict_profiles import FSYNC, serving
@@ -14,10 +14,10 @@ def test_a_server_that_has_nothing_to_do() -> None:
     assert verdict.finding.threads == ((1, 1),)
 
 
-def beside(stack: object) -> Profile:
+def beside(stack: Stack) -> Profile:
     """Another process waits elsewhere."""
     profile = serving()
-    Tracee(profile, 5, "app", 5, "app").run(MS).wait(stack, "interruptible", 10 * SECOND - MS, 9)  # type: ignore[arg-type]
+    Tracee(profile, 5, "app", 5, "app").run(MS).wait(stack, "interruptible", 10 * SECOND - MS, 9)
     return profile
 
 
