@@ -9,6 +9,8 @@ from stallscope.converters.model import Frame, Labels, Module, Profile
 from stallscope.tracers.engines.ebpf.assemble import profile_of
 from stallscope.tracers.engines.ebpf.capture import Capture
 from stallscope.tracers.engines.ebpf.lives import Lives
+from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
+from stallscope.tracers.engines.ebpf.measures.protocol import Ended, rows_of
 from stallscope.tracers.kernel.records import (
     COUNTERS,
     ON_CPU,
@@ -19,8 +21,6 @@ from stallscope.tracers.kernel.records import (
     ThreadRecord,
     WaitSum,
 )
-from stallscope.tracers.measures.offcpu import OffCpu
-from stallscope.tracers.measures.protocol import Ended, rows_of
 from stallscope.tracers.symbols.process import ProcessSpaces
 from stallscope.tracers.symbols.symboliser import UNMAPPED
 

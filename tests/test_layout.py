@@ -55,10 +55,10 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "tracers/command/asking.py": "with real calls: tests/live/test_ask.py",
     "tracers/dwarf/child.py": "another process: tests/tracers/dwarf/test_reading.py",
     "tracers/holder/child.py": "another process: tests/tracers/holder/test_client.py, tests/hostile/test_locks.py",
-    "tracers/measures/answers.py": "programs in the kernel: tests/live/test_ask.py",
-    "tracers/measures/asked_calls.py": "programs in the kernel: tests/live/test_ask.py",
-    "tracers/measures/asked_events.py": "programs in the kernel: tests/live/test_ask_events.py",
-    "tracers/measures/replies.py": "what the kernel has counted: tests/live/test_ask.py, test_ask_events.py",
+    "tracers/engines/ebpf/measures/answers.py": "programs in the kernel: tests/live/test_ask.py",
+    "tracers/engines/ebpf/measures/asked_calls.py": "programs in the kernel: tests/live/test_ask.py",
+    "tracers/engines/ebpf/measures/asked_events.py": "programs in the kernel: tests/live/test_ask_events.py",
+    "tracers/engines/ebpf/measures/replies.py": "what the kernel counted: tests/live/test_ask.py, test_ask_events.py",
     "tracers/command/asking_events.py": "with real events: tests/live/test_ask_events.py",
     "tracers/outside/child.py": "another process: tests/tracers/outside/test_reads.py, test_client.py",
     "tracers/questions/nodes.py": "declarations: tests/tracers/questions/test_check.py, test_expressions.py",
@@ -68,8 +68,8 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "tracers/engines/bcc/tables.py": "maps of the kernel: tests/live/test_bcc.py",
     "tracers/engines/ebpf/capture.py": "declarations, part of the session: tests/tracers/engines/ebpf/test_session.py",
     "tracers/engines/ebpf/following.py": "part of the session: tests/tracers/engines/ebpf/test_session.py",
-    "tracers/measures/ioctl_records.py": "part of the measure: tests/tracers/measures/test_ioctl.py",
-    "tracers/measures/lock_records.py": "layouts of the measure: tests/tracers/measures/test_locks.py",
+    "tracers/engines/ebpf/measures/ioctl_records.py": "part of the measure: test_ioctl.py beside it",
+    "tracers/engines/ebpf/measures/lock_records.py": "layouts of the measure: test_locks.py beside it",
     "tracers/unwind/frames.py": "part of reading code: tests/tracers/unwind/test_prologues.py",
     "tracers/unwind/jumptables.py": "part of reading code: tests/tracers/unwind/test_prologues.py",
     "tracers/entry.py": "declarations: tests/converters/base/test_starting.py",
@@ -82,7 +82,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
 """Modules without a test file of their own, and why."""
 
 MORE_TESTS = {
-    "tests/tracers/measures/test_new_measure.py": "of no module: that a measure needs no other one's change",
+    "tests/tracers/engines/ebpf/measures/test_new_measure.py": "of no module: a measure needs no other one's change",
     "tests/tracers/images/test_forged.py": "of all readers of files: what one that an attacker made may take",
 }
 """Test files without a module of their name, and why."""

@@ -10,8 +10,8 @@ from .command.api_options import api_options, make_wanted
 from .command.call_options import call_options
 from .command.engine_options import engine_options
 from .command.run import run
-from .measures.calls import Calls
-from .measures.ioctl import Ioctl
+from .engines.ebpf.measures.calls import Calls
+from .engines.ebpf.measures.ioctl import Ioctl
 
 
 @cli.command(

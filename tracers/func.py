@@ -16,10 +16,10 @@ from .command.engine_options import engine_options
 from .command.question_options import make_asked, question_options
 from .command.run import run
 from .command.target_options import TargetsCommand, make_targets, target_options
-from .measures.calls import Calls
-from .measures.event_probes import Chosen
-from .measures.events import Events
-from .measures.kernel_calls import KernelCalls
+from .engines.ebpf.measures.calls import Calls
+from .engines.ebpf.measures.event_probes import Chosen
+from .engines.ebpf.measures.events import Events
+from .engines.ebpf.measures.kernel_calls import KernelCalls
 from .questions.asked import Asked
 
 

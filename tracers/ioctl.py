@@ -9,7 +9,7 @@ from .command import options
 from .command.call_options import call_options
 from .command.engine_options import engine_options
 from .command.run import run
-from .measures.ioctl import Ioctl
+from .engines.ebpf.measures.ioctl import Ioctl
 
 
 @cli.command(

@@ -13,8 +13,8 @@ from .command import options
 from .command.engine_options import engine_options
 from .command.run import run
 from .command.step_options import make_steps, step_option
-from .measures.offcpu import OffCpu
-from .measures.wakeup import WakeUp
+from .engines.ebpf.measures.offcpu import OffCpu
+from .engines.ebpf.measures.wakeup import WakeUp
 
 _GROUPS = {
     "blocked": BLOCKED,

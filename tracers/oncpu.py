@@ -10,7 +10,7 @@ from ..converters.base import cli
 from .command import options
 from .command.engine_options import engine_options
 from .command.run import run
-from .measures.oncpu import CLOCK, EVENTS, OnCpu
+from .engines.ebpf.measures.oncpu import CLOCK, EVENTS, OnCpu
 
 
 @cli.command(

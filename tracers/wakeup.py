@@ -12,8 +12,8 @@ from .command import options
 from .command.critical_options import critical_option, make_events
 from .command.engine_options import engine_options
 from .command.run import run
-from .measures.locks import Locks
-from .measures.wakeup import MAX_DEPTH, WakeUp
+from .engines.ebpf.measures.locks import Locks
+from .engines.ebpf.measures.wakeup import MAX_DEPTH, WakeUp
 
 
 @cli.command(

@@ -10,9 +10,9 @@ from .command import options
 from .command.engine_options import engine_options
 from .command.run import run
 from .command.step_options import make_steps, step_option
-from .measures.offcpu import OffCpu
-from .measures.oncpu import OnCpu
-from .measures.wakeup import WakeUp
+from .engines.ebpf.measures.offcpu import OffCpu
+from .engines.ebpf.measures.oncpu import OnCpu
+from .engines.ebpf.measures.wakeup import WakeUp
 
 
 @cli.command(

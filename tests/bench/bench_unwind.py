@@ -12,11 +12,11 @@ from pathlib import Path
 
 from peers import LOAD_CPU, bpf_stats
 from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
 from stallscope.tracers.engines.ebpf.session import Session
 from stallscope.tracers.kernel.libbpf import library
 from stallscope.tracers.kernel.records import RecordSink
-from stallscope.tracers.measures.offcpu import OffCpu
 
 ROUNDS = 5
 SECONDS = 1.5

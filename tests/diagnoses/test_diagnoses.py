@@ -23,8 +23,8 @@ from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
 from stallscope.tracers.base import privilege
 from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
-from stallscope.tracers.measures.offcpu import OffCpu
 
 Require = Callable[[bool, str], None]
 HERE = Path(__file__).resolve().parent

@@ -15,8 +15,8 @@ from neighbours import Neighbour, neighbour
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.base import privilege
 from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
-from stallscope.tracers.measures.offcpu import OffCpu
 
 
 @pytest.fixture(scope="session")

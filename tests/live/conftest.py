@@ -11,11 +11,11 @@ from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.base import privilege
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import probes as engine_module
+from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
+from stallscope.tracers.engines.ebpf.measures.protocol import Measure
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
 from stallscope.tracers.holder.client import HOLDER
 from stallscope.tracers.kernel.shapes import Shape
-from stallscope.tracers.measures.offcpu import OffCpu
-from stallscope.tracers.measures.protocol import Measure
 from stallscope.tracers.outside.client import CLIENT
 from tracing import Trace, Traced, run_traced
 

@@ -102,7 +102,7 @@ def test_in_every_way(
     script = f"""
 import sys
 from stallscope.tracers.kernel import uprobes
-from stallscope.tracers.measures import calls
+from stallscope.tracers.engines.ebpf.measures import calls
 calls.best_way = lambda: uprobes.Way.{way.name}
 from stallscope.tracers.cuda import main
 sys.exit(main(sys.argv[1:]))

@@ -17,12 +17,12 @@ from stallscope.converters.model.scheduling import NO_STACK, Threads
 from stallscope.converters.writers import output as writers
 from stallscope.tracers.apis.targets import Target, Targets
 from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.engines.ebpf.measures.calls import Calls
+from stallscope.tracers.engines.ebpf.measures.ioctl import Ioctl
+from stallscope.tracers.engines.ebpf.measures.protocol import Measure
+from stallscope.tracers.engines.ebpf.measures.timeline import Timeline
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
-from stallscope.tracers.measures.calls import Calls
-from stallscope.tracers.measures.ioctl import Ioctl
-from stallscope.tracers.measures.protocol import Measure
 from stallscope.tracers.measures.span_options import SpanOptions
-from stallscope.tracers.measures.timeline import Timeline
 from tracing import Traced, run_traced
 
 pytestmark = pytest.mark.usefixtures("live")

@@ -17,11 +17,11 @@ from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.apis.targets import Target, Targets
 from stallscope.tracers.bcc import place
 from stallscope.tracers.command.asking import Compiler
+from stallscope.tracers.engines.ebpf.measures.answers import LOSSES
+from stallscope.tracers.engines.ebpf.measures.asked_calls import AskedCalls
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
 from stallscope.tracers.kernel.uprobes import Way
-from stallscope.tracers.measures.answers import LOSSES
-from stallscope.tracers.measures.asked_calls import AskedCalls
 from stallscope.tracers.questions.asked import Asked
 from test_cuda import truths
 from test_func import TRACE_FUNC

@@ -21,11 +21,11 @@ from stallscope.converters.model.answers import MOST_VALUES
 from stallscope.tracers.apis.events import Events, EventTarget
 from stallscope.tracers.apis.targets import Target
 from stallscope.tracers.command.asking import Compiler
+from stallscope.tracers.engines.ebpf.measures.answers import LOSSES
+from stallscope.tracers.engines.ebpf.measures.asked_events import AskedEvents
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
 from stallscope.tracers.kernel.uprobes import Way
-from stallscope.tracers.measures.answers import LOSSES
-from stallscope.tracers.measures.asked_events import AskedEvents
 from stallscope.tracers.questions.asked import Asked
 from test_ask import bcc, buckets, summary
 from test_func import TRACE_FUNC

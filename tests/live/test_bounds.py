@@ -5,10 +5,10 @@ from __future__ import annotations
 from runner import Workload
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf.bounds import _OURS
+from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
+from stallscope.tracers.engines.ebpf.measures.oncpu import OnCpu
+from stallscope.tracers.engines.ebpf.measures.protocol import Measure
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
-from stallscope.tracers.measures.offcpu import OffCpu
-from stallscope.tracers.measures.oncpu import OnCpu
-from stallscope.tracers.measures.protocol import Measure
 from tracing import Traced, run_traced
 
 CALLS = 20_000

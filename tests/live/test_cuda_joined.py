@@ -13,8 +13,8 @@ from commands import Tracer, load, run
 from runner import FOLDER, Workload
 from stallscope.converters.model import Profile, Sample
 from stallscope.tracers.apis.wanted import Library, Wanted
-from stallscope.tracers.measures.calls import Calls
-from stallscope.tracers.measures.ioctl import Ioctl
+from stallscope.tracers.engines.ebpf.measures.calls import Calls
+from stallscope.tracers.engines.ebpf.measures.ioctl import Ioctl
 from test_cuda import check, check_nesting, truths
 from tracing import Trace, Traced
 

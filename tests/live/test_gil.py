@@ -17,7 +17,7 @@ from pythons import interpreters
 from stallscope.converters import pprof
 from stallscope.converters.model.gil import GilTimes
 from stallscope.converters.model.locks import GIL, OWNER, WAKER, LockTimes
-from stallscope.tracers.measures.gil import UNREAD
+from stallscope.tracers.engines.ebpf.measures.gil import UNREAD
 
 WORKLOADS = Path(__file__).resolve().parents[1] / "workloads"
 WHOLE = """

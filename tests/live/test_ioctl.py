@@ -19,10 +19,10 @@ from commands import Tracer, folded, load, run
 from runner import Workload
 from stallscope.converters.model.calls import CallTimes, lower_bound
 from stallscope.converters.summary.summarize import summarize
+from stallscope.tracers.engines.ebpf.measures.ioctl import Ioctl
+from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
-from stallscope.tracers.measures.ioctl import Ioctl
-from stallscope.tracers.measures.offcpu import OffCpu
 from tracing import Trace, Traced, only_in_truth
 
 pytestmark = pytest.mark.usefixtures("live")

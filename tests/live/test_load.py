@@ -9,10 +9,10 @@ from collections.abc import Callable
 from stallscope.tracers.base.interrupts import Interrupts
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf.assemble import profile_of
+from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
 from stallscope.tracers.engines.ebpf.session import Session
 from stallscope.tracers.kernel.records import RecordSink
-from stallscope.tracers.measures.offcpu import OffCpu
 
 ROUND_TRIPS = 200_000
 LOAD = ["taskset", "-c", "1", "perf", "bench", "sched", "pipe", "-l", str(ROUND_TRIPS)]

@@ -16,11 +16,11 @@ import pytest
 from stallscope.converters import pprof
 from stallscope.converters.model.locks import CONDITION, GIL, KERNEL, OWNER, PROCESS, SHARED, WAKER, WRITER, LockTimes
 from stallscope.converters.summary.summarize import summarize
+from stallscope.tracers.engines.ebpf.measures import locks as measured
+from stallscope.tracers.engines.ebpf.measures.locks import Locks, kernel_knows_caches, kernel_tells
+from stallscope.tracers.engines.ebpf.measures.wakeup import WakeUp
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
-from stallscope.tracers.measures import locks as measured
-from stallscope.tracers.measures.locks import Locks, kernel_knows_caches, kernel_tells
-from stallscope.tracers.measures.wakeup import WakeUp
 from tracing import Trace, Traced
 
 MS = 1_000_000

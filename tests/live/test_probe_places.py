@@ -11,11 +11,11 @@ from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.cpython.deallocator import deallocator
 from stallscope.tracers.cpython.memory import memory_of
 from stallscope.tracers.cpython.runtime import find_runtime
+from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
 from stallscope.tracers.engines.ebpf.session import Session
 from stallscope.tracers.images.elf import ElfFile, FileSource
 from stallscope.tracers.kernel.records import RecordSink
-from stallscope.tracers.measures.offcpu import OffCpu
 
 INT3 = 0xCC
 OVERWRITE = """

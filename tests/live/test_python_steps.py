@@ -16,11 +16,11 @@ from stallscope.converters.model.steps import Steps
 from stallscope.converters.summary.steps import steps_of
 from stallscope.tracers.apis.python_steps import PythonFunction
 from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
+from stallscope.tracers.engines.ebpf.measures.python_steps import PythonSteps
+from stallscope.tracers.engines.ebpf.measures.timeline import Timeline
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
-from stallscope.tracers.measures.offcpu import OffCpu
-from stallscope.tracers.measures.python_steps import PythonSteps
 from stallscope.tracers.measures.span_options import SpanOptions
-from stallscope.tracers.measures.timeline import Timeline
 from tracing import SURVIVES, Traced, run_traced
 
 pytestmark = pytest.mark.usefixtures("live")

@@ -13,9 +13,9 @@ from runner import Workload
 from stallscope.converters.model import Sample
 from stallscope.converters.model.states import RUNNING
 from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
+from stallscope.tracers.engines.ebpf.measures.oncpu import OnCpu
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
-from stallscope.tracers.measures.offcpu import OffCpu
-from stallscope.tracers.measures.oncpu import OnCpu
 from tracing import Traced, run_traced
 
 pytestmark = pytest.mark.usefixtures("live")

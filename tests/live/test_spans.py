@@ -14,10 +14,10 @@ from runner import FOLDER
 from stallscope.converters.model.call_spans import of_threads
 from stallscope.converters.model.scheduling import OPEN, Scheduling, Threads
 from stallscope.converters.writers import output as writers
-from stallscope.tracers.measures.calls import Calls
-from stallscope.tracers.measures.ioctl import Ioctl
+from stallscope.tracers.engines.ebpf.measures.calls import Calls
+from stallscope.tracers.engines.ebpf.measures.ioctl import Ioctl
+from stallscope.tracers.engines.ebpf.measures.timeline import Timeline
 from stallscope.tracers.measures.span_options import SpanOptions
-from stallscope.tracers.measures.timeline import Timeline
 from test_ioctl import TRACE_IOCTL
 from tracing import Trace, Traced
 

@@ -17,9 +17,9 @@ from stallscope.converters.model.phases import STATES, phases
 from stallscope.converters.model.scheduling import NEW, NO_STACK, Scheduling
 from stallscope.converters.model.states import BLOCKED, INTERRUPTIBLE, RUNNABLE_STATES, RUNNING
 from stallscope.converters.writers import output as writers
+from stallscope.tracers.engines.ebpf.measures import timeline
+from stallscope.tracers.engines.ebpf.measures.timeline import Timeline
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
-from stallscope.tracers.measures import timeline
-from stallscope.tracers.measures.timeline import Timeline
 from tracing import Trace, Traced
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ def test_files_of_a_command(live: None, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kept", ["newest", "first"])
 def test_a_limit(trace: Trace, kept: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stallscope.tracers.measures.recorder._BLOCK", 64)
+    monkeypatch.setattr("stallscope.tracers.engines.ebpf.measures.recorder._BLOCK", 64)
     measure = Timeline(1000, kept)
     traced = trace("pipe_chain", 3, 500, also=(measure,))
     found = events(traced)

@@ -33,12 +33,12 @@ from stacks_truth import (
 from stallscope.converters.model import Frame, Profile, Sample
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf.assemble import profile_of
+from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF, ProbeOptions, Probes
 from stallscope.tracers.engines.ebpf.session import Session
 from stallscope.tracers.images.elf import BytesSource, ElfFile
 from stallscope.tracers.kernel.records import MAX_FRAMES, RecordSink
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
-from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.unwind.cache import TableCache
 from tracing import RUNNABLE, Trace, Traced, run_traced
 

@@ -16,10 +16,10 @@ from stallscope.converters import pprof
 from stallscope.converters.model import Sample
 from stallscope.converters.model.wakers import has_waker, links, own_part
 from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
+from stallscope.tracers.engines.ebpf.measures.wakeup import MAX_DEPTH, WakeUp
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF, ProbeOptions
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
-from stallscope.tracers.measures.offcpu import OffCpu
-from stallscope.tracers.measures.wakeup import MAX_DEPTH, WakeUp
 from tracing import RUNNABLE, Trace, Traced, run_traced
 
 MS = 1_000_000

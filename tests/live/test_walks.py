@@ -21,6 +21,7 @@ from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import probes as engine_module
 from stallscope.tracers.engines.ebpf.assemble import profile_of
 from stallscope.tracers.engines.ebpf.capture import Capture
+from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes, load_shape
 from stallscope.tracers.engines.ebpf.session import Session
 from stallscope.tracers.engines.ebpf.unwinding import Unwinding
@@ -29,7 +30,6 @@ from stallscope.tracers.images.maps import Mapping
 from stallscope.tracers.kernel.records import ENDS, RecordSink
 from stallscope.tracers.kernel.shapes import BTF_SHAPES
 from stallscope.tracers.kernel.sleepers import Pages, Sleeper, Sleepers
-from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.outside.reads import Memory
 from stallscope.tracers.unwind import loader
 from stallscope.tracers.unwind.compiling import Compiling

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from stallscope.tracers.engines.ebpf.measures.ioctl import Ioctl
 from stallscope.tracers.engines.protocol import Request
 from stallscope.tracers.ioctl import main
-from stallscope.tracers.measures.ioctl import Ioctl
 from stallscope.tracers.measures.span_options import SpanOptions
 
 

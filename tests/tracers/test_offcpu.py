@@ -13,12 +13,12 @@ from stallscope.tracers.base import privilege
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import probes
 from stallscope.tracers.engines.ebpf.engine import Ebpf
+from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
 from stallscope.tracers.engines.protocol import Request
 from stallscope.tracers.kernel import libbpf
 from stallscope.tracers.kernel.records import RUNNABLE, STATES, WaitSum, pack_thread, parse_thread
 from stallscope.tracers.kernel.shapes import RAW_SHAPES
-from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.offcpu import main
 
 FOREVER = (1 << 64) - 1

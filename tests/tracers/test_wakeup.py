@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from stallscope.converters.base import helpers
 from stallscope.tracers import offcpu, wakeup, wall
+from stallscope.tracers.engines.ebpf.measures.protocol import columns_of
 from stallscope.tracers.engines.protocol import Request
-from stallscope.tracers.measures.protocol import columns_of
 
 
 def test_the_measure(recorded: list[Request]) -> None:

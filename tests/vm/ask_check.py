@@ -7,8 +7,8 @@ from dataclasses import replace
 from runner import FOLDER
 from stallscope.tracers.apis.targets import Target, Targets
 from stallscope.tracers.command.asking import Compiler
-from stallscope.tracers.measures.answers import LOSSES
-from stallscope.tracers.measures.asked_calls import AskedCalls
+from stallscope.tracers.engines.ebpf.measures.answers import LOSSES
+from stallscope.tracers.engines.ebpf.measures.asked_calls import AskedCalls
 from stallscope.tracers.questions.asked import Asked
 from tracing import Traced
 

@@ -13,11 +13,11 @@ from stallscope.converters.model import Profile
 from stallscope.tracers.apis import events as apis_of_events
 from stallscope.tracers.apis.events import EventTarget
 from stallscope.tracers.apis.wanted import Library, Wanted
+from stallscope.tracers.engines.ebpf.measures.calls import Calls
+from stallscope.tracers.engines.ebpf.measures.events import Events
+from stallscope.tracers.engines.ebpf.measures.ioctl import Ioctl
+from stallscope.tracers.engines.ebpf.measures.kernel_calls import KernelCalls
 from stallscope.tracers.kernel.uprobes import best_way
-from stallscope.tracers.measures.calls import Calls
-from stallscope.tracers.measures.events import Events
-from stallscope.tracers.measures.ioctl import Ioctl
-from stallscope.tracers.measures.kernel_calls import KernelCalls
 
 
 def ioctl() -> str:

@@ -13,10 +13,10 @@ from stacks_truth import reaches_start
 from stallscope.converters import pprof
 from stallscope.converters.model import Profile
 from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
+from stallscope.tracers.engines.ebpf.measures.protocol import Measure
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
 from stallscope.tracers.kernel.records import MAX_FRAMES
-from stallscope.tracers.measures.offcpu import OffCpu
-from stallscope.tracers.measures.protocol import Measure
 from tracing import Traced, run_traced
 
 ROOT = Path(__file__).resolve().parents[2]

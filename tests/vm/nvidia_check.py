@@ -24,14 +24,14 @@ from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
 from stallscope.tracers.apis.wanted import Wanted
 from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.engines.ebpf.measures.calls import Calls
+from stallscope.tracers.engines.ebpf.measures.ioctl import Ioctl
+from stallscope.tracers.engines.ebpf.measures.locks import Locks
+from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
+from stallscope.tracers.engines.ebpf.measures.oncpu import OnCpu
+from stallscope.tracers.engines.ebpf.measures.protocol import Measure
+from stallscope.tracers.engines.ebpf.measures.wakeup import WakeUp
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
-from stallscope.tracers.measures.calls import Calls
-from stallscope.tracers.measures.ioctl import Ioctl
-from stallscope.tracers.measures.locks import Locks
-from stallscope.tracers.measures.offcpu import OffCpu
-from stallscope.tracers.measures.oncpu import OnCpu
-from stallscope.tracers.measures.protocol import Measure
-from stallscope.tracers.measures.wakeup import WakeUp
 from standin_driver import module_file
 from tracing import Traced, run_traced
 

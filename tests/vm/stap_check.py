@@ -14,8 +14,8 @@ from runner import Workload
 from stallscope.converters import pprof
 from stallscope.converters.model import Profile
 from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
-from stallscope.tracers.measures.offcpu import OffCpu
 from stap_modules import ROOT, module_of
 from tracing import run_traced
 

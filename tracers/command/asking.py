@@ -10,11 +10,11 @@ from ..apis.targets import Target, Targets
 from ..bcc.compiler import compile_c
 from ..bcc.place import find
 from ..dwarf.parameters import Parameters, member_names
+from ..engines.ebpf.measures.answers import planned, program_text
+from ..engines.ebpf.measures.asked_calls import AskedCalls
 from ..images.elf import ElfError, ElfFile, FileSource
 from ..images.files import HOST
 from ..images.functions import Function, find_functions, function_names
-from ..measures.answers import planned, program_text
-from ..measures.asked_calls import AskedCalls
 from ..measures.span_options import SpanOptions
 from ..questions.asked import Asked, Bound, Fault
 from ..questions.check import Unknown

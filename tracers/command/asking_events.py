@@ -6,13 +6,13 @@ import os
 
 from ..apis.events import USDT, Events, EventTarget
 from ..bcc.place import find
+from ..engines.ebpf.measures.asked_events import AskedEvents
+from ..engines.ebpf.measures.event_probes import Chosen
+from ..engines.ebpf.measures.event_questions import at_entry, at_places, of_tracepoint
 from ..images.elf import ElfError, ElfFile, FileSource
 from ..images.files import HOST
 from ..images.usdt import Site, UsdtProbe, usdt_probes
 from ..kernel.tracepoints import fields
-from ..measures.asked_events import AskedEvents
-from ..measures.event_probes import Chosen
-from ..measures.event_questions import at_entry, at_places, of_tracepoint
 from ..questions.asked import Asked, Fault
 from ..questions.check import Unknown
 from ..questions.operands import MOST

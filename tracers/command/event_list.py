@@ -13,13 +13,13 @@ from ...converters.base.units import plural
 from ..apis.entries import CODE, entry
 from ..apis.events import Events, nearest
 from ..base.scope import Scope
+from ..engines.ebpf.measures.event_probes import KERNELS, NO_KPROBES, Chosen, chosen_in_kernel, is_fast
+from ..engines.ebpf.measures.probed import of_another_machine, some
 from ..images.elf import ElfError, ElfFile, FileSource
 from ..images.files import HOST
 from ..images.functions import find_functions, function_names
 from ..images.usdt import UsdtProbe, usdt_probes
 from ..kernel.tracepoints import fields, has_kprobes
-from ..measures.event_probes import KERNELS, NO_KPROBES, Chosen, chosen_in_kernel, is_fast
-from ..measures.probed import of_another_machine, some
 from .target_list import address_in, opened_files
 
 _LONGEST = 120

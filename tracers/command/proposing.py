@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 from ...converters.base.errors import StallscopeError
 from ...converters.base.text import printable
 from ..engines.auto import Auto
+from ..engines.ebpf.measures.calls import Calls
+from ..engines.ebpf.measures.ioctl import Ioctl
+from ..engines.ebpf.measures.locks import Locks
+from ..engines.ebpf.measures.offcpu import OffCpu
+from ..engines.ebpf.measures.oncpu import OnCpu
+from ..engines.ebpf.measures.protocol import Measure
+from ..engines.ebpf.measures.timeline import Timeline
+from ..engines.ebpf.measures.wakeup import WakeUp
 from ..engines.protocol import Engine
-from ..measures.calls import Calls
-from ..measures.ioctl import Ioctl
-from ..measures.locks import Locks
-from ..measures.offcpu import OffCpu
-from ..measures.oncpu import OnCpu
-from ..measures.protocol import Measure
-from ..measures.timeline import Timeline
-from ..measures.wakeup import WakeUp
 from .wider import is_repeated
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from pathlib import Path
 from ...converters.base.errors import StallscopeError
 from ..bcc.compiler import compile_c
 from ..engines.ebpf.health import Finding
+from ..engines.ebpf.measures.ioctl import Ioctl
+from ..engines.ebpf.measures.offcpu import OffCpu
+from ..engines.ebpf.measures.oncpu import OnCpu
+from ..engines.ebpf.measures.protocol import Measure
+from ..engines.ebpf.measures.wakeup import WakeUp
 from ..engines.protocol import Engine
-from ..measures.ioctl import Ioctl
-from ..measures.offcpu import OffCpu
-from ..measures.oncpu import OnCpu
-from ..measures.protocol import Measure
-from ..measures.wakeup import WakeUp
 from ..questions.asked import Asked
 from ..questions.plan import plan
 from ..questions.source import names, source

@@ -13,12 +13,12 @@ from ..apis.entries import CODE, entry
 from ..apis.targets import Target, Targets
 from ..base import procfs
 from ..base.scope import Scope
+from ..engines.ebpf.measures.probed import MOST_PROBES, root_of, unfit
 from ..images.elf import SHT_SYMTAB, ElfError, ElfFile, FileSource
 from ..images.files import HOST, open_mapped
 from ..images.functions import find_functions, function_names
 from ..images.maps import read_maps
 from ..images.needed import needed
-from ..measures.probed import MOST_PROBES, root_of, unfit
 from .arguments import parameters
 
 _LONGEST = 120

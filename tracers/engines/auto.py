@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...converters.base.errors import StallscopeError
-from ..measures.offcpu import OffCpu
-from ..measures.oncpu import OnCpu
-from ..measures.protocol import Measure
+from .ebpf.measures.offcpu import OffCpu
+from .ebpf.measures.oncpu import OnCpu
+from .ebpf.measures.protocol import Measure
 from .protocol import Engine, EngineUnavailable, Outcome, Request
 
 _WALL = (OffCpu(time="wall"), OnCpu(time="wall"))

@@ -11,8 +11,8 @@ from stallscope.tracers.apis.events import Events, EventTarget
 from stallscope.tracers.apis.targets import Target
 from stallscope.tracers.command import event_list
 from stallscope.tracers.command.event_list import check, lines
+from stallscope.tracers.engines.ebpf.measures.event_probes import Chosen
 from stallscope.tracers.kernel.tracepoints import Field
-from stallscope.tracers.measures.event_probes import Chosen
 
 USDT = FOLDER / "usdt"
 

@@ -10,7 +10,7 @@ from stallscope.converters.base import cli
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.command import options
-from stallscope.tracers.measures.timeline import Timeline
+from stallscope.tracers.engines.ebpf.measures.timeline import Timeline
 from stallscope.tracers.symbols.lines import LineTool
 
 EXAMPLES = [("trace-x", "a"), ("trace-x", "b"), ("trace-x", "c")]

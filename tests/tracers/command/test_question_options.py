@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from stallscope.tracers.command.question_options import Printer, marked
-from stallscope.tracers.measures.answers import Line
+from stallscope.tracers.engines.ebpf.measures.answers import Line
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.apis.python_steps import PythonFunction
 from stallscope.tracers.command import step_options
 from stallscope.tracers.command.step_options import make_steps
-from stallscope.tracers.measures.python_steps import PythonSteps
-from stallscope.tracers.measures.steps import Steps
-from stallscope.tracers.measures.timeline import Timeline
+from stallscope.tracers.engines.ebpf.measures.python_steps import PythonSteps
+from stallscope.tracers.engines.ebpf.measures.steps import Steps
+from stallscope.tracers.engines.ebpf.measures.timeline import Timeline
 
 LIBC = next(Path("/lib").glob("*-linux-gnu/libc.so.6"))
 GIVEN: dict[str, Any] = {

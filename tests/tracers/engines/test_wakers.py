@@ -9,6 +9,7 @@ import pytest
 from stallscope.converters.model import Frame, Stack
 from stallscope.converters.model.wakers import SEPARATOR, WAKER
 from stallscope.tracers.engines import wakers as module
+from stallscope.tracers.engines.ebpf.measures.protocol import Row
 from stallscope.tracers.engines.wakers import Wakers, by_rows
 from stallscope.tracers.kernel.records import (
     BY_CORE,
@@ -22,7 +23,6 @@ from stallscope.tracers.kernel.records import (
     Origin,
     Waker,
 )
-from stallscope.tracers.measures.protocol import Row
 
 CALL = ("entry_SYSCALL_64_after_hwframe", "do_syscall_64")
 IRQ = ("asm_common_interrupt", "common_interrupt")

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import probes
+from stallscope.tracers.engines.ebpf.measures.lock_objects import ASKED
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
 from stallscope.tracers.kernel import bpfobject, libbpf, shapes
 from stallscope.tracers.kernel.bpfmap import RingBuffer
 from stallscope.tracers.kernel.bpfobject import Link, Object
 from stallscope.tracers.kernel.libbpf import BpfError
 from stallscope.tracers.kernel.shapes import SHAPES
-from stallscope.tracers.measures.lock_objects import ASKED
 
 REFUSED = """
 char LICENSE[] __attribute__((section("license"), used)) = "GPL";

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from stallscope.converters.model import processes, states
+from stallscope.tracers.engines.ebpf.measures import recorder, timeline
 from stallscope.tracers.engines.ebpf.probes import object_path
 from stallscope.tracers.kernel import ended, records
 from stallscope.tracers.kernel.bpfobject import Object
@@ -27,7 +28,6 @@ from stallscope.tracers.kernel.records import (
     parse_thread_record,
 )
 from stallscope.tracers.kernel.sum_table import SLOTS
-from stallscope.tracers.measures import recorder, timeline
 
 HEADER = Path(__file__).resolve().parents[3] / "bpf" / "include" / "records.h"
 PRELUDE = f"""

@@ -10,9 +10,9 @@ from ....converters.base.errors import StallscopeError
 from ...base import capabilities, descriptors, privilege
 from ...base.interrupts import Interrupts
 from ...base.launch import Launch, ending
-from ...measures.offcpu import OffCpu
-from ...measures.oncpu import CLOCK, OnCpu
-from ...measures.protocol import Measure
+from ..ebpf.measures.offcpu import OffCpu
+from ..ebpf.measures.oncpu import CLOCK, OnCpu
+from ..ebpf.measures.protocol import Measure
 from ..protocol import Engine, EngineUnavailable, Outcome, Request
 from ..taken import Taken, refuse
 

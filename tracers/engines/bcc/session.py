@@ -18,10 +18,10 @@ from ...base.priority import urgent
 from ...base.progress import Progress
 from ...kernel.libbpf import BpfError
 from ...kernel.process_events import ProcessEvents
-from ...measures.offcpu import OffCpu
-from ...measures.oncpu import OnCpu
 from ..asleep import Asleep
 from ..ebpf.following import Following
+from ..ebpf.measures.offcpu import OffCpu
+from ..ebpf.measures.oncpu import OnCpu
 from ..ends import Ends
 from ..protocol import Request
 from ..taken import NO_STACK, Place, Taken, without_python

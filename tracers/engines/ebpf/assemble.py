@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from ....converters.base.collection import no_collection
 from ....converters.model import Labels, Profile, Sample, Stack
 from ...kernel.records import RUNNING
-from ...measures.protocol import Recorded, Row
 from ...symbols.lines import LineTool
 from ..timed import calls_by_process, parts_by_process
 from ..wakers import Wakers, by_rows
@@ -20,6 +19,7 @@ from .capture import Capture
 from .completing import complete
 from .gil import gil_of
 from .locks import locks_of
+from .measures.protocol import Recorded, Row
 from .names import Names
 from .pythonic import PLAIN, Python, python_first
 from .remarks import comments, completeness, losses, missed_switches

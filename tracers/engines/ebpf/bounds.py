@@ -9,8 +9,8 @@ import numpy as np
 
 from ...base.memory import own_memory, trim
 from ...kernel.records import RecordSink
-from ...measures.totals import Totals, Words, fold_all
 from .interpreters import Interpreters
+from .measures.totals import Totals, Words, fold_all
 from .probes import Probes
 
 _OURS = 96 << 20

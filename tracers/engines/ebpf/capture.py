@@ -15,10 +15,10 @@ from ...base.conditions import Condition
 from ...base.neighbours import Neighbours
 from ...cpython.functions import Function
 from ...kernel.records import Origin, ThreadRecord
-from ...measures.protocol import LockRows, Recorded, Row, Timed
 from ...symbols.process import ProcessSpaces
 from ...unwind.counts import Counts
 from .lives import Lives
+from .measures.protocol import LockRows, Recorded, Row, Timed
 
 
 @dataclass(frozen=True)

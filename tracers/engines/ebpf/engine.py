@@ -16,9 +16,9 @@ from ...base.launch import Launch
 from ...base.neighbours import Neighbours
 from ...base.priority import while_the_user_waits
 from ...kernel.records import RecordSink
-from ...measures.gil import with_gil
-from ...measures.protocol import Measure
 from ..protocol import Engine, EngineUnavailable, Outcome, Request
+from .measures.gil import with_gil
+from .measures.protocol import Measure
 from .probes import ProbeOptions, Probes
 
 if TYPE_CHECKING:

@@ -20,10 +20,10 @@ from ....converters.model.processes import OTHER_NAMES
 from ...base import procfs
 from ...base.conditions import Conditions
 from ...kernel.records import STATES, ExecRecord, Origin, RecordSink, Thread, ThreadRecord, WaitSum
-from ...measures.protocol import Measure
-from ...measures.totals import Moved
 from ...symbols.one import Process
 from ...symbols.process import NO_PID, ProcessSpaces
+from .measures.protocol import Measure
+from .measures.totals import Moved
 
 LIMIT = 1 << 12
 """Threads that ended whose accounts are kept one by one."""

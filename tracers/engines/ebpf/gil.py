@@ -8,9 +8,9 @@ from ....converters.facts.wait_sites import Sites
 from ....converters.model import Stack
 from ....converters.model.gil import MOST_THREADS, GilThread, GilTimes
 from ...base import procfs
-from ...measures.protocol import GilWait, Row
 from .capture import Capture
 from .inner_ids import InnerIds
+from .measures.protocol import GilWait, Row
 from .names import Names
 from .stacks import Stacks
 

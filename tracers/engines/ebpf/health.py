@@ -127,7 +127,7 @@ def _btf(btf: Path | None) -> Finding:
 def _programs(btf: Path | None) -> Finding:
     """A real test: loads, attaches, and briefly traces this process."""
     from ...base.scope import Scope
-    from ...measures.offcpu import OffCpu
+    from .measures.offcpu import OffCpu
     from .probes import ProbeOptions, Probes
 
     name = "BPF programs"
@@ -162,7 +162,7 @@ def _process_events() -> Finding:
 def _samples(btf: Path | None) -> Finding:
     """Also a real test: a clock on every core, and the program that it calls."""
     from ...base.scope import Scope
-    from ...measures.oncpu import OnCpu
+    from .measures.oncpu import OnCpu
     from .probes import ProbeOptions, Probes
 
     name, lacking = "samples", ("trace-oncpu", "trace-wall")
@@ -176,7 +176,7 @@ def _samples(btf: Path | None) -> Finding:
 
 def _ioctls(btf: Path | None) -> Finding:
     from ...base.scope import Scope
-    from ...measures.ioctl import Ioctl
+    from .measures.ioctl import Ioctl
     from .probes import ProbeOptions, Probes
 
     name = "system call tracepoints"

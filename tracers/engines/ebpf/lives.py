@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from ...kernel.records import ExecRecord, Origin, ThreadRecord
-from ...measures.protocol import Row, Timed
 from ...symbols.process import ProcessSpaces
+from .measures.protocol import Row, Timed
 
 _Part = TypeVar("_Part")
 _LOST = -1

@@ -6,7 +6,7 @@ import mmap
 from collections.abc import Callable
 
 from ...kernel.kernel_types import KernelTypes
-from ...measures.lock_objects import PARTS, LockObject
+from .measures.lock_objects import PARTS, LockObject
 
 _STRUCTS = {
     "anon_vma": "anon_vma",

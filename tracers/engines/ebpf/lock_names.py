@@ -16,10 +16,10 @@ from ....converters.names.demangle import Demangler
 from ...images.data_symbols import is_data, variable_in
 from ...images.maps import Mapping
 from ...kernel.kernel_types import KernelTypes
-from ...measures.protocol import LockRows
 from ...symbols.objects import ObjectFile
 from .capture import Capture
 from .lock_fields import LockFields
+from .measures.protocol import LockRows
 
 _KALLSYMS = Path("/proc/kallsyms")
 _DATA = re.compile(rb"^([0-9a-f]+) [dDbBrR] (\S+)(?:\t\[(\S+)\])?$", re.MULTILINE)

@@ -38,7 +38,13 @@ from ....converters.model.locks import (
 )
 from ...base import procfs
 from ...kernel.records import BY_THREAD
-from ...measures.lock_records import (
+from ..wakers import Wakers
+from .capture import Capture
+from .inner_ids import InnerIds
+from .lives import Lives
+from .lock_names import LockNames
+from .lock_places import joined, taken_in
+from .measures.lock_records import (
     FLAGS_SHIFT,
     LOOKS_LIKE_MUTEX,
     OF_KERNEL,
@@ -50,16 +56,10 @@ from ...measures.lock_records import (
     SPIN_FLAG,
     UNREADABLE,
 )
-from ...measures.lock_records import (
+from .measures.lock_records import (
     MUTEX as MUTEX_FLAG,
 )
-from ...measures.protocol import Ended, GilWait, LockHolder, LockRows, LockWait, Measure, Row
-from ..wakers import Wakers
-from .capture import Capture
-from .inner_ids import InnerIds
-from .lives import Lives
-from .lock_names import LockNames
-from .lock_places import joined, taken_in
+from .measures.protocol import Ended, GilWait, LockHolder, LockRows, LockWait, Measure, Row
 from .names import Names
 from .stacks import Stacks
 

@@ -15,8 +15,8 @@ from ...base import procfs
 from ...base.programs import programs
 from ...images import maps
 from ...images.needed import needed
-from ...measures.protocol import Measure
 from ...symbols.process import ProcessSpaces
+from .measures.protocol import Measure
 
 if TYPE_CHECKING:
     from ...base.interrupts import Interrupts

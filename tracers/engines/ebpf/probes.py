@@ -29,8 +29,8 @@ from ...kernel.records import (
 )
 from ...kernel.shapes import BTF_SHAPES, RAW_SHAPES, Shape, kernel_helpers, refusal
 from ...kernel.sleepers import Sleepers
-from ...measures.protocol import Measure
 from ...outside.client import CLIENT
+from .measures.protocol import Measure
 
 KERNEL_BTF = Path("/sys/kernel/btf/vmlinux")
 _THREADS = 1 << 16

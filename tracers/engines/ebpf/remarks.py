@@ -11,10 +11,10 @@ from ....converters.model.calls import WITHOUT_PROBE
 from ...base import descriptors
 from ...base.launch import ending
 from ...kernel.records import ENDS, LOST, MAX_FRAMES
-from ...measures.gil import UNREAD
-from ...measures.lock_records import UNREADABLE, UNSEEN
-from ...measures.step_hits import LOST_WRITES
 from .capture import Capture
+from .measures.gil import UNREAD
+from .measures.lock_records import UNREADABLE, UNSEEN
+from .measures.step_hits import LOST_WRITES
 from .stacks import Stacks
 
 _NARROW = ENDS.index("32-bit code")

@@ -18,9 +18,6 @@ from ...base.progress import Progress
 from ...base.scope import Scope
 from ...kernel.process_events import Event, ProcessEvents
 from ...kernel.records import LOST, RecordSink, ThreadRecord, since_boundary
-from ...measures.offcpu import FOREVER
-from ...measures.protocol import Ended, Measure, columns_of, rows_of
-from ...measures.recorded_spans import recorded_by
 from ...outside.client import CLIENT
 from ...symbols.process import NO_PID, ProcessSpaces
 from ..ends import Ends
@@ -32,6 +29,9 @@ from .interpreters import Interpreters
 from .intervals import Intervals
 from .lives import Lives
 from .locks import lock_rows
+from .measures.offcpu import FOREVER
+from .measures.protocol import Ended, Measure, columns_of, rows_of
+from .measures.recorded_spans import recorded_by
 from .preparing import Preparation, check_start, expect_files
 from .probes import Probes
 from .unwinding import Unwinding

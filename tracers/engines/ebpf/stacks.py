@@ -12,12 +12,12 @@ from ....converters.base.units import plural
 from ....converters.model import Frame, Stack
 from ...base.progress import MANY, Progress
 from ...kernel.records import ENDS, LOST, NEW, OTHER, OTHER_STACKS, RUNNING
-from ...measures.protocol import Row
 from ...symbols.kallsyms import Kallsyms
 from ...symbols.lines import LineTool
 from ...symbols.process import NOW
 from ...symbols.symboliser import UNMAPPED, Symboliser
 from .capture import Capture
+from .measures.protocol import Row
 from .pythonic import PLAIN, Python, PythonStacks
 
 _LOST_STACK = Frame("[stack lost]", "other")

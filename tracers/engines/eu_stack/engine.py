@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from ....converters.base.errors import StallscopeError
 from ...base.interrupts import Interrupts
 from ...base.launch import Launch, ending
-from ...measures.offcpu import OffCpu
-from ...measures.oncpu import OnCpu
-from ...measures.protocol import Measure
+from ..ebpf.measures.offcpu import OffCpu
+from ..ebpf.measures.oncpu import OnCpu
+from ..ebpf.measures.protocol import Measure
 from ..protocol import Engine, EngineUnavailable, Outcome, Request
 from ..taken import refuse
 from .access import require_access

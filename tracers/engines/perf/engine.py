@@ -14,10 +14,10 @@ from ...base import capabilities, procfs
 from ...base.interrupts import Interrupts
 from ...base.launch import Launch, ending
 from ...base.progress import Progress
-from ...measures.offcpu import OffCpu
-from ...measures.oncpu import CLOCK, OnCpu
-from ...measures.protocol import Measure
 from ..asleep import Asleep
+from ..ebpf.measures.offcpu import OffCpu
+from ..ebpf.measures.oncpu import CLOCK, OnCpu
+from ..ebpf.measures.protocol import Measure
 from ..ends import Ends
 from ..protocol import Engine, EngineUnavailable, Outcome, Request
 from ..taken import Place, Taken, all_conditions, refuse, without_python

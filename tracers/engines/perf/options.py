@@ -9,8 +9,8 @@ from ....converters.base.units import duration, plural
 from ...base import procfs
 from ...base.launch import Launch
 from ...base.scope import Scope
-from ...measures.offcpu import OffCpu
-from ...measures.oncpu import CLOCK, OnCpu
+from ..ebpf.measures.offcpu import OffCpu
+from ..ebpf.measures.oncpu import CLOCK, OnCpu
 from ..protocol import EngineUnavailable, Request
 from ..taken import NOT_SAMPLED
 from .recording import ANY_SWITCH, SWITCH, Rights

@@ -21,8 +21,8 @@ from ...apis import cuda
 from ...ioctls import commands
 from ...ioctls.devices import Device, device_of
 from ...kernel.records import Origin
-from ...measures.ioctl_records import LEFT_OUT, NVIDIA_MAJOR
-from ...measures.protocol import Timed
+from ..ebpf.measures.ioctl_records import LEFT_OUT, NVIDIA_MAJOR
+from ..ebpf.measures.protocol import Timed
 from ..taken import Place
 from .call_places import CallPlaces, Key, Places, What, add_place, with_callers
 from .functions import Function
@@ -30,7 +30,7 @@ from .threads import Part
 
 if TYPE_CHECKING:
     from ....converters.model.sharing import SharedCall
-    from ...measures.sharing import Sharing
+    from ..ebpf.measures.sharing import Sharing
 
 _MOST_WAITS = 1 << 12
 """Waits of one call that are kept one by one, to tell who was inside meanwhile."""
@@ -316,7 +316,7 @@ class _Shared:
             self._hand().settle(min(now - _UNTOLD, *going_on, now), {})
 
     def _hand(self) -> Sharing:
-        from ...measures.sharing import Sharing  # it needs numpy
+        from ..ebpf.measures.sharing import Sharing  # it needs numpy
 
         if self._sharing is None:
             self._sharing = Sharing.of_events(self._device)

@@ -23,14 +23,14 @@ from ...base.scope import Scope
 from ...images.files import HOST
 from ...images.maps import read_maps
 from ...images.needed import needed
-from ...measures.calls import Calls
-from ...measures.ioctl import Ioctl
-from ...measures.offcpu import OffCpu
-from ...measures.oncpu import CLOCK, OnCpu
-from ...measures.protocol import Measure
-from ...measures.wakeup import WakeUp
 from ...outside.reads import is_copy
 from ..asleep import Asleep
+from ..ebpf.measures.calls import Calls
+from ..ebpf.measures.ioctl import Ioctl
+from ..ebpf.measures.offcpu import OffCpu
+from ..ebpf.measures.oncpu import CLOCK, OnCpu
+from ..ebpf.measures.protocol import Measure
+from ..ebpf.measures.wakeup import WakeUp
 from ..ends import Ends
 from ..protocol import Engine, EngineUnavailable, Outcome, Request
 from ..taken import Taken, refuse

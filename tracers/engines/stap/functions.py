@@ -15,7 +15,7 @@ from ...apis.wanted import Wanted
 from ...images.elf import ElfError, ElfFile, FileSource
 from ...images.files import HOST
 from ...images.functions import find_functions, function_names, is_of_go
-from ...measures.probed import some
+from ..ebpf.measures.probed import some
 from ..protocol import EngineUnavailable
 from .module_file import ModuleFile
 

@@ -16,17 +16,17 @@ from ....converters.model.caveats import caveat
 from ....converters.readers.stap.lines import Exec, Fork, Line, Lines, Name, SleepsAt, Wait
 from ....converters.readers.stap.stacks import Stacks
 from ...base.conditions import Condition, Conditions
-from ...measures.calls import Calls as FunctionCalls
-from ...measures.ioctl import Ioctl
-from ...measures.locks import Locks
-from ...measures.offcpu import OffCpu
-from ...measures.oncpu import OnCpu
-from ...measures.probed import some
-from ...measures.protocol import Measure
-from ...measures.wakeup import WakeUp
 from ...symbols.kallsyms import Kallsyms
 from ...unwind.walking import Registers
 from ..asleep import Asleep
+from ..ebpf.measures.calls import Calls as FunctionCalls
+from ..ebpf.measures.ioctl import Ioctl
+from ..ebpf.measures.locks import Locks
+from ..ebpf.measures.offcpu import OffCpu
+from ..ebpf.measures.oncpu import OnCpu
+from ..ebpf.measures.probed import some
+from ..ebpf.measures.protocol import Measure
+from ..ebpf.measures.wakeup import WakeUp
 from ..protocol import Request
 from ..taken import Place, Taken, all_conditions, without_python
 from ..timed import calls_by_process, parts_by_process

@@ -21,8 +21,8 @@ from ...kernel.records import (
     Origin,
     Waker,
 )
-from ...measures.protocol import Row
-from ...measures.wakeup import WakeUp
+from ..ebpf.measures.protocol import Row
+from ..ebpf.measures.wakeup import WakeUp
 from ..taken import Place
 from ..wakers import Wakers
 from .threads import Filter, Part, Threads

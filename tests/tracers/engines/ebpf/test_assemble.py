@@ -10,8 +10,8 @@ from captures import DISK, END, SLEEP, STOPPED, key, labels, profile, remaining,
 from stallscope.converters.model import Frame, Sample, ThreadTimes
 from stallscope.converters.model.processes import CpuLimit, ProcessTimes
 from stallscope.tracers.base.conditions import Condition
+from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
 from stallscope.tracers.kernel.records import BLOCKED, NEW, ON_CPU, PREEMPTED, RUNNABLE, ThreadRecord, WaitSum
-from stallscope.tracers.measures.offcpu import OffCpu
 
 pytestmark = pytest.mark.usefixtures("named_by_a_table")
 

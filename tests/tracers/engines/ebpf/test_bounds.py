@@ -14,10 +14,10 @@ import pytest
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import bounds as module
 from stallscope.tracers.engines.ebpf.bounds import Bounds
+from stallscope.tracers.engines.ebpf.measures.protocol import Ended, Measure, Row
+from stallscope.tracers.engines.ebpf.measures.totals import Totals
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
 from stallscope.tracers.kernel.records import COUNTERS, ORIGIN, OTHER_STACKS, RecordSink
-from stallscope.tracers.measures.protocol import Ended, Measure, Row
-from stallscope.tracers.measures.totals import Totals
 
 ENTRIES = 1 << 12
 

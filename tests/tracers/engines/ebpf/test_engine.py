@@ -14,9 +14,9 @@ from stallscope.tracers.base import privilege, procfs
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import engine
 from stallscope.tracers.engines.ebpf.engine import Ebpf
+from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
 from stallscope.tracers.engines.protocol import EngineUnavailable, Request
-from stallscope.tracers.measures.offcpu import OffCpu
 
 
 def request(scope: Scope, *command: str, **given: Any) -> Request:

@@ -10,11 +10,11 @@ from stallscope.tracers.base.conditions import Conditions
 from stallscope.tracers.engines.ebpf import folding
 from stallscope.tracers.engines.ebpf.folding import Folding
 from stallscope.tracers.engines.ebpf.lives import Lives
+from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
+from stallscope.tracers.engines.ebpf.measures.timeline import Timeline
 from stallscope.tracers.images.maps import Mapping
 from stallscope.tracers.kernel import records
 from stallscope.tracers.kernel.records import ORIGIN, OTHER_STACKS, WAIT_SUM, Origin, RecordSink, pack_thread
-from stallscope.tracers.measures.offcpu import OffCpu
-from stallscope.tracers.measures.timeline import Timeline
 from stallscope.tracers.symbols.process import ProcessSpaces
 
 GONE = 1 << 22

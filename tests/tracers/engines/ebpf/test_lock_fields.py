@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 from stallscope.tracers.engines.ebpf.lock_fields import LockFields, offsets
-from stallscope.tracers.measures.lock_objects import LockObject
+from stallscope.tracers.engines.ebpf.measures.lock_objects import LockObject
 
 SLAB = 0xFFFF888100008000
 FOUND = LockObject(1, 768, 744, 0, (3, 3), False, 0, 0, False, "shmem_inode_cache")

@@ -12,10 +12,10 @@ from runner import FOLDER
 from stallscope.converters.model.locks import KERNEL, OTHER_LOCKS, PROCESS, SHARED
 from stallscope.tracers.engines.ebpf import lock_names as module
 from stallscope.tracers.engines.ebpf.lock_names import LockNames
+from stallscope.tracers.engines.ebpf.measures.lock_objects import LockObject
+from stallscope.tracers.engines.ebpf.measures.protocol import LockRows, SharedWord
 from stallscope.tracers.images.files import HOST
 from stallscope.tracers.images.maps import Mapping
-from stallscope.tracers.measures.lock_objects import LockObject
-from stallscope.tracers.measures.protocol import LockRows, SharedWord
 from stallscope.tracers.symbols.objects import ObjectFile
 
 SYMBOLS = """\

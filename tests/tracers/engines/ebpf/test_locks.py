@@ -12,9 +12,8 @@ from stallscope.converters.model.wakers import SEPARATOR
 from stallscope.tracers.base import procfs
 from stallscope.tracers.engines.ebpf import locks as module
 from stallscope.tracers.engines.ebpf.locks import kernel_kind, lock_rows, locks_of
-from stallscope.tracers.kernel.records import BY_THREAD, BY_UNKNOWN, STATES, Origin, Waker
-from stallscope.tracers.measures.lock_objects import OBJECT, LockObject
-from stallscope.tracers.measures.lock_records import (
+from stallscope.tracers.engines.ebpf.measures.lock_objects import OBJECT, LockObject
+from stallscope.tracers.engines.ebpf.measures.lock_records import (
     FLAGS_SHIFT,
     LOOKS_LIKE_MUTEX,
     OF_KERNEL,
@@ -23,7 +22,16 @@ from stallscope.tracers.measures.lock_records import (
     PRIVATE,
     UNREADABLE,
 )
-from stallscope.tracers.measures.protocol import GilWait, LockHolder, LockRows, LockSum, LockWait, Row, SharedWord
+from stallscope.tracers.engines.ebpf.measures.protocol import (
+    GilWait,
+    LockHolder,
+    LockRows,
+    LockSum,
+    LockWait,
+    Row,
+    SharedWord,
+)
+from stallscope.tracers.kernel.records import BY_THREAD, BY_UNKNOWN, STATES, Origin, Waker
 
 SLEEP = STATES.index("interruptible")
 FUTEX = ("__x64_sys_futex", "futex_wait")

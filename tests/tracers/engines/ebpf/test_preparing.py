@@ -16,9 +16,9 @@ from stallscope.tracers.base.interrupts import Interrupts
 from stallscope.tracers.base.progress import Progress
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import preparing as module
+from stallscope.tracers.engines.ebpf.measures.protocol import Measure
 from stallscope.tracers.engines.ebpf.preparing import Preparation, expect_files, line
 from stallscope.tracers.images.maps import AddressSpace, Mapping
-from stallscope.tracers.measures.protocol import Measure
 from stallscope.tracers.unwind.compiling import State
 
 

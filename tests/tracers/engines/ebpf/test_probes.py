@@ -13,12 +13,12 @@ from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.base import privilege, procfs
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import probes
+from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF, ProbeOptions, Probes
 from stallscope.tracers.kernel import records
 from stallscope.tracers.kernel.bpfobject import Object
 from stallscope.tracers.kernel.libbpf import BpfError
 from stallscope.tracers.kernel.shapes import BTF_SHAPES, RAW_SHAPES, SHAPES, Shape
-from stallscope.tracers.measures.offcpu import OffCpu
 
 KTHREADD = (2, 2)
 """(tid, tgid) of the one process that no machine is without and that never ends."""

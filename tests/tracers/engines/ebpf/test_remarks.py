@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from captures import SLEEP, capture, key, profile
 from stallscope.tracers.apis.python_steps import PythonFunction
+from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
+from stallscope.tracers.engines.ebpf.measures.python_steps import PythonSteps
 from stallscope.tracers.engines.ebpf.remarks import details
 from stallscope.tracers.kernel.records import LOST, ExecRecord, Origin, WaitSum
-from stallscope.tracers.measures.offcpu import OffCpu
-from stallscope.tracers.measures.python_steps import PythonSteps
 from stallscope.tracers.measures.span_options import SpanOptions
 from stallscope.tracers.symbols.process import ProcessSpaces
 from stallscope.tracers.unwind.counts import Counts

@@ -18,11 +18,11 @@ from stallscope.tracers.base.launch import Launch
 from stallscope.tracers.base.progress import Progress
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import preparing, session
+from stallscope.tracers.engines.ebpf.measures.offcpu import FOREVER, OffCpu
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
 from stallscope.tracers.engines.ebpf.session import Session
 from stallscope.tracers.kernel.process_events import Exec, Exit, Fork, Mmap
 from stallscope.tracers.kernel.records import ExecRecord, RecordSink
-from stallscope.tracers.measures.offcpu import FOREVER, OffCpu
 from stallscope.tracers.unwind.loader import Loader
 
 

@@ -1,0 +1,154 @@
+"""Off-CPU time: each interval between a thread's switch-out and its switch-in, blocked or waiting for a core."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from .....converters.model import ValueType
+from .....converters.model.states import PREEMPTED, WOKEN
+from ....kernel.bpfobject import Object
+from ....kernel.records import BLOCKED, LOST, NEW, ON_CPU, STATES, WAIT_SUM, Origin, ThreadRecord, WaitSum
+from ....kernel.records import PREEMPTED as SWITCHED_OUT
+from .protocol import SCHEDULER, Ended, Row
+from .summed import Summed
+
+if TYPE_CHECKING:
+    import numpy as np
+
+FOREVER = (1 << 64) - 1
+_ANY_STATE = (1 << 32) - 1
+
+
+class OffCpu(Summed):
+    """Columns: time, count, min and max of intervals."""
+
+    name = "offcpu"
+    programs = SCHEDULER
+    entries = "new_waits"
+    table = "waits"
+    value_size = WAIT_SUM.size
+    weights = (1, 4)
+
+    def __init__(
+        self,
+        shortest: int = 0,
+        longest: int = FOREVER,
+        states: frozenset[str] | None = None,
+        *,
+        time: str = "off-cpu",
+    ) -> None:
+        """Intervals from ``shortest`` to ``longest`` ns, and parts of them in ``states`` (None: all).
+
+        ``time``: the name of the time column; columns of this name of other measures are added to it.
+        """
+        self.columns = (
+            ValueType(time, "nanoseconds"),
+            ValueType("count", "count"),
+            ValueType("min", "nanoseconds", "min"),
+            ValueType("max", "nanoseconds", "max"),
+        )
+        self.shortest, self.longest, self.states = shortest, longest, states
+        self._waits: dict[Origin, WaitSum] = {}
+
+    def knobs(self) -> Mapping[str, int]:
+        return {"measure_offcpu": 1, **filters(self.shortest, self.longest, self.states)}
+
+    def open(self, loaded: Object, entries: int) -> None:
+        super().open(loaded, entries)
+        self._waits = {}
+
+    def ways(self) -> Sequence[np.ufunc]:
+        import numpy as np
+
+        one = (np.add, np.minimum, np.maximum)
+        return (np.add, *one, *one)
+
+    def read(self, loaded: Object) -> None:
+        self.drain()
+        lost = loaded.find_map("lost_waits")
+        for state in range(len(STATES)):
+            values = lost.take_percpu(self.slot * len(STATES) + state)
+            parts = [WaitSum(*WAIT_SUM.unpack(value)) for value in values]
+            if found := [part for part in parts if part.waits]:
+                self._waits[Origin(LOST, 0, 0, 0, 0, 0, state)] = functools.reduce(operator.add, found)
+
+    def next(self) -> None:
+        super().next()
+        self._waits = {}
+
+    def rows(self, ended: Ended) -> list[Row]:
+        self._waits |= {origin: WaitSum(*values) for origin, values in self.totals().take()}
+        waits = [(origin, total, False) for origin, total in self._closed(ended).items()]
+        for record in ended.threads:
+            if not record.exited and (still := open_wait(record, self.shortest, self.longest)):
+                waits.append((record.thread.key, still, True))
+        return [
+            Row(origin, state, values, is_open)
+            for origin, total, is_open in waits
+            for state, values in _parts(origin, total)
+            if self.states is None or state in self.states
+        ]
+
+    def losses(self) -> Mapping[str, int]:
+        lost = [total for origin, total in self._waits.items() if origin.ustack == LOST]
+        return {
+            "intervals": sum(total.waits for total in lost),
+            "ns of intervals": sum(total.blocked + total.runnable for total in lost),
+        }
+
+    def lost_so_far(self, counters: Mapping[str, int]) -> int:
+        return counters["lost_waits"]
+
+    def _closed(self, ended: Ended) -> dict[Origin, WaitSum]:
+        """The map of waits, plus the sums that existing threads had not written to it yet."""
+        waits = dict(self._waits)
+        for record in ended.threads:
+            thread = record.thread
+            if not record.exited and thread.sum.waits:
+                origin = thread.sum_key
+                waits[origin] = waits[origin] + thread.sum if origin in waits else thread.sum
+        return waits
+
+
+def filters(shortest: int, longest: int, states: frozenset[str] | None) -> dict[str, int]:
+    """Knobs: which intervals count; see `OffCpu`."""
+    return {"min_wait": shortest, "max_wait": longest, "state_mask": _state_mask(states)}
+
+
+def open_wait(record: ThreadRecord, shortest: int, longest: int) -> WaitSum | None:
+    """The interval that was open when the trace ended, counted up to there, if it counts."""
+    thread = record.thread
+    if thread.phase == ON_CPU or not thread.out:
+        return None
+    whole = record.end - thread.out
+    if not shortest <= whole <= longest:
+        return None
+    blocked = 0
+    if thread.phase == BLOCKED:
+        blocked = whole
+    elif thread.key.state not in (SWITCHED_OUT, NEW) and thread.woken:
+        blocked = thread.woken - thread.out
+    runnable = whole - blocked
+    return WaitSum(1, blocked, blocked, blocked, runnable, runnable, runnable)
+
+
+def _parts(origin: Origin, total: WaitSum) -> Iterator[tuple[str, tuple[int, int, int, int]]]:
+    """The blocked and the runnable part of waits: state and values."""
+    runnable = (total.runnable, total.waits, total.runnable_min, total.runnable_max)
+    if origin.state in (SWITCHED_OUT, NEW):
+        yield PREEMPTED if origin.state == SWITCHED_OUT else WOKEN, runnable
+        return
+    yield STATES[origin.state], (total.blocked, total.waits, total.blocked_min, total.blocked_max)
+    if total.runnable:
+        yield WOKEN, runnable
+
+
+def _state_mask(states: frozenset[str] | None) -> int:
+    """The `enum wait_state` values that can lead to rows in ``states``; the rows are filtered further."""
+    if not states or WOKEN in states:
+        return _ANY_STATE
+    names = {"preempted" if state == PREEMPTED else state for state in states}
+    return sum(1 << i for i, state in enumerate(STATES) if state in names)

@@ -1,0 +1,353 @@
+"""Interface of a measure: one kind of data from the kernel, such as waits or samples. A trace can have several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from .....converters.model import ValueType
+from ....images.maps import Mapping as MappedFile
+from ....kernel.bpfobject import Link, Object
+from ....kernel.records import Origin, ThreadRecord, Waker
+
+if TYPE_CHECKING:
+    from .....converters.model.answers import Answer
+    from .....converters.model.call_ioctls import CallIoctls
+    from .....converters.model.calls import CallTimes
+    from .....converters.model.copies import Copies
+    from .....converters.model.scheduling import Scheduling
+    from .....converters.model.sharing import SharedCall
+    from ....cpython.functions import Function
+    from .lock_objects import LockObject
+    from .spans import CallSpans
+    from .totals import Moved, Totals, Words
+
+SCHEDULER = ("sched_switch", "sched_wakeup", "sched_exit")
+"""Programs that keep the threads' accounts, and call the enabled measures."""
+
+
+class Row(NamedTuple):
+    """What was counted at one origin. ``values``: one per column of the measure, in order."""
+
+    origin: Origin
+    state: str
+    """The label ``state``: see `converters.model.states`."""
+    values: tuple[int, ...]
+    is_open: bool = False
+    """The wait had not ended when the trace did."""
+    call: str = ""
+    """The call into the kernel that it is part of: a frame between the user's and the kernel's; "" for none."""
+    wakers: tuple[Waker, ...] = ()
+    """Who ended the wait, who ended a wait of that thread meanwhile, and so on; of the measure of wake-ups."""
+
+
+class Timed(NamedTuple):
+    """The calls of one thread of one function, or of one command on one device: without names of process and thread.
+
+    ``origin`` says whose they are; it has no stacks. The same may occur several times.
+    """
+
+    origin: Origin
+    calls: CallTimes
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What measures need of a trace that has ended. Times are CLOCK_MONOTONIC ns."""
+
+    began: int
+    stopped: int
+    threads: Sequence[ThreadRecord]
+    lives: Mapping[int, int] = field(default_factory=dict)
+    """The thread of each life, by its first one; of lives that are missing, nothing is known."""
+    pids: Mapping[int, int] = field(default_factory=dict)
+    """Of processes whose number, which the keys of threads have, is not the pid."""
+    alike: Callable[[], Mapping[int, int]] = dict
+    """For each life, one of the same address space."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Recorded events, stored beside the samples."""
+
+    scheduling: Scheduling
+    """Without names and stacks: a thread's ``name`` is an index of ``lives``, a span's ``stack`` one of ``places``."""
+    lives: Sequence[ThreadRecord]
+    places: Sequence[Row]
+    """Of waits and of timed calls; without values."""
+
+
+class LockSum(NamedTuple):
+    """Waits that ended; times in ns."""
+
+    time: int
+    waits: int
+    max: int
+
+    def joined(self, other: LockSum) -> LockSum:
+        """Of both."""
+        return LockSum(self.time + other.time, self.waits + other.waits, max(self.max, other.max))
+
+
+class LockWait(NamedTuple):
+    """The waits of a thread in one place."""
+
+    row: Row
+    address: int
+    kind: int
+    sum: LockSum
+
+
+class LockHolder(NamedTuple):
+    """Waits of one process for one lock which one thread ended."""
+
+    tgid: int
+    """Of those who waited; 0: the lock is the kernel's."""
+    address: int
+    kind: int
+    owner: int
+    """The thread that had it, as the lock itself says; 0: it does not. Not checked yet."""
+    second: int
+    """Of the kernel's: the owner's process. Else the writer, if it is a rwlock."""
+    row: Row
+    """With the one that ended the waits as its waker."""
+    sum: LockSum
+
+
+class SharedWord(NamedTuple):
+    """A futex in a file, or in other memory, that processes share."""
+
+    dev: int
+    inode: int
+    offset: int
+    path: str
+
+
+class GilWait(NamedTuple):
+    """Waits of one thread for Python's interpreter lock while the same one had it."""
+
+    row: Row
+    """Of the thread that waited. Its stack is that of the one that had the lock."""
+    holder: int
+    """That one's id, as the process sees it; 0: not known. Not checked yet."""
+    sum: LockSum
+
+
+@dataclass(frozen=True)
+class LockRows:
+    """What the measures of locks have counted."""
+
+    waits: Sequence[LockWait] = ()
+    holders: Sequence[LockHolder] = ()
+    queues: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    """By address and process: the longest time in which somebody always waited, and the waits in it. Of a shared lock,
+    0 is the process, and its number the address."""
+    shared: Mapping[tuple[int, int], SharedWord] = field(default_factory=dict)
+    """By process and address."""
+    numbers: Mapping[SharedWord, int] = field(default_factory=dict)
+    unreadable: Collection[tuple[int, int]] = ()
+    """By process and address: what may be shared, of processes that were gone before it was known."""
+    stacks: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    """Kernel stacks that only these rows have."""
+    objects: Mapping[int, LockObject] = field(default_factory=dict)
+    """What holds a lock of the kernel, by its address."""
+    gil: Sequence[GilWait] = ()
+
+    def rows(self) -> list[Row]:
+        """All rows whose stacks, processes and wakers need names."""
+        found = [wait.row for wait in self.waits] + [holder.row for holder in self.holders]
+        return found + [wait.row for wait in self.gil]
+
+
+class Measure(Protocol):
+    """States what it needs from the kernel side, takes its own records, and returns rows. For one trace.
+
+    Methods that a subclass does not define do nothing. Names of programs are without the ``_raw`` of their second
+    form. bpf/NAME.bpf.c is the kernel side.
+    """
+
+    name: str
+    columns: tuple[ValueType, ...]
+    """Columns of the rows' values. Equal columns of several measures become one."""
+    programs: tuple[str, ...]
+    """Loaded, and attached as their sections say."""
+    placed: tuple[str, ...] = ()
+    """Loaded, and attached by `attach`."""
+    on_files: bool = False
+    """Some of them at functions of files."""
+    entries: str = ""
+    """The counter of new entries in its tables, which are to be drained before they are full; "" without any."""
+    slot: int = 0
+    """The tables of the present interval: see `kernel.sum_table`."""
+    modules: Sequence[str] = ()
+    """Names or paths of libraries that a command may open while it runs, and that `expect` should know."""
+    period: float | None = None
+    """Seconds between two calls of `consume` while the trace runs; None: it needs none."""
+
+    def knobs(self) -> Mapping[str, int]:
+        """Global variables of the BPF object, set before it is loaded."""
+        return {}
+
+    def attach_types(self) -> Mapping[str, int]:
+        """By ``placed`` program: the attach type with which it is loaded, if libbpf does not know it."""
+        return {}
+
+    def kfuncs(self) -> Mapping[str, tuple[int, str]]:
+        """By ``placed`` program: the number of a helper that does not exist, and the kernel's function meant."""
+        return {}
+
+    def does_without(self, program: str) -> bool:
+        """The kernel refused the program, named with its suffix: whether others are asked for now, in its place."""
+        return False
+
+    def sizes(self, entries: int) -> Mapping[str, int]:
+        """The number of entries of each of its maps, if the user allows ``entries``."""
+        return {}
+
+    def open(self, loaded: Object, entries: int) -> None:
+        """Makes the tables that are not part of the loaded object, of so many entries. BpfError without memory."""
+        return
+
+    def attach(self, loaded: Object, suffix: str) -> list[Link]:
+        """Attaches the ``placed`` programs; their names end in ``suffix``. BpfError or StallscopeError."""
+        return []
+
+    def on_record(self, data: bytes) -> bool:
+        """Receives a ring buffer record that is still unclaimed; returns whether it is this measure's."""
+        return False
+
+    def seeded(self) -> None:
+        """All threads that existed when the trace began have been listed."""
+        return
+
+    def consume(self) -> None:
+        """Reads what its own buffers hold, before they are full."""
+        return
+
+    def drain(self) -> None:
+        """Takes out what its tables in the kernel hold; the programs may be running."""
+        return
+
+    def totals(self) -> Totals | None:
+        """What it has taken out of its tables; its rare rows may be folded. None without tables."""
+        return None
+
+    def move(self, moved: Moved) -> None:
+        """Rows of these lives get other ids."""
+        if totals := self.totals():
+            totals.move(moved)
+
+    def stacks(self) -> Sequence[int] | Words:
+        """The ids of the stacks that its other records refer to."""
+        return ()
+
+    def held(self) -> int:
+        """Bytes that it takes for them, about."""
+        return 0
+
+    def newcomers(self) -> Iterable[int]:
+        """Processes that its records name, since the last call; they may be out of the scope."""
+        return ()
+
+    def mapped(self, pid: int, mapping: MappedFile) -> None:
+        """A traced process has mapped a file, or did so before it was traced."""
+        return
+
+    def saw_function(self, pid: int, code: int, function: Function) -> None:
+        """A Python function, whose code object is at ``code``, was on a stack of a process, for the first time."""
+        return
+
+    def expect(self, path: str, *, is_program: bool) -> None:
+        """A command that will be started for the trace will map this file, or execute it."""
+        return
+
+    def read(self, loaded: Object) -> None:
+        """Reads its maps, after the programs were detached; or those of an interval that is over."""
+
+    def next(self) -> None:
+        """The next interval begins: forgets what was read, and changes the slot."""
+        self.slot ^= 1
+
+    def close(self) -> None:
+        """Gives up what `open` made."""
+        return
+
+    def rows(self, ended: Ended) -> list[Row]:
+        """What it has counted."""
+        ...
+
+    def recorded(self, ended: Ended) -> Recorded | None:
+        """What it has recorded event by event. After `read`."""
+        return None
+
+    def locks(self, ended: Ended) -> LockRows | None:
+        """The waits for locks that it has counted. After `read`."""
+        return None
+
+    def gil(self, ended: Ended) -> Sequence[GilWait]:
+        """The waits for Python's interpreter lock that it has counted. After `read`."""
+        return ()
+
+    def calls(self, ended: Ended) -> Sequence[Timed]:
+        """The calls that it has timed. After `read`."""
+        return ()
+
+    def call_ioctls(self, ended: Ended) -> Sequence[tuple[Origin, CallIoctls]]:
+        """The ioctls in the functions' calls that it has timed, by thread, like `Timed`. After `read`."""
+        return ()
+
+    def copies(self) -> Sequence[tuple[Origin, Copies]]:
+        """The copies in the functions' calls that it has timed, by thread, like `Timed`. After `read`."""
+        return ()
+
+    def answers(self) -> Sequence[Answer]:
+        """To what the user asked about the calls. After `read`."""
+        return ()
+
+    def functions(self) -> frozenset[tuple[str, str]]:
+        """The functions whose calls it times, as (path of the file, name). After `read`."""
+        return frozenset()
+
+    def spans(self) -> CallSpans | None:
+        """The calls one by one, for the timeline; None if it does not record them. After `read`."""
+        return None
+
+    def shared(self) -> Sequence[SharedCall]:
+        """Who was inside these calls at the same time. After `read`."""
+        return ()
+
+    def losses(self) -> Mapping[str, int]:
+        """Number of losses by kind, zeros included. After `read`."""
+        return {}
+
+    def lost_so_far(self, counters: Mapping[str, int]) -> int:
+        """Losses so far, for the progress line. ``counters``: those of the probes."""
+        return 0
+
+    def remarks(self) -> Iterable[str]:
+        """Sentences that the reader should know. After `read`."""
+        return ()
+
+
+def columns_of(measures: Iterable[Measure]) -> tuple[ValueType, ...]:
+    """The columns of all measures, each once, in order of first occurrence."""
+    return tuple(dict.fromkeys(column for measure in measures for column in measure.columns))
+
+
+def rows_of(measures: Iterable[Measure], ended: Ended) -> list[Row]:
+    """The rows of all measures, with values for `columns_of`; 0 in columns that a measure lacks."""
+    measures = list(measures)
+    columns = columns_of(measures)
+    rows = []
+    for measure in measures:
+        if measure.columns == columns:
+            rows += measure.rows(ended)
+            continue
+        places = [columns.index(column) for column in measure.columns]
+        for row in measure.rows(ended):
+            values = [0] * len(columns)
+            for place, value in zip(places, row.values, strict=True):
+                values[place] = value
+            rows.append(row._replace(values=tuple(values)))
+    return rows

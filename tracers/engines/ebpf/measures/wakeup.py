@@ -1,0 +1,183 @@
+"""Wake-ups: who ended the waits of a thread, and who had ended that one's own waits meanwhile."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from .....converters.model import ValueType
+from ....kernel.bpfobject import Object
+from ....kernel.entry_text import entry_text
+from ....kernel.records import (
+    BLOCKED,
+    BY_NOBODY,
+    BY_UNKNOWN,
+    LOST,
+    NEW,
+    PREEMPTED,
+    RECORD_CHAIN,
+    STATES,
+    Origin,
+    Waker,
+    parse_chain,
+)
+from .offcpu import FOREVER, filters, open_wait
+from .protocol import SCHEDULER, Ended, Row
+from .summed import Summed
+
+if TYPE_CHECKING:
+    import numpy as np
+
+MAX_DEPTH = 16
+"""MAX_WAKERS of bpf/include/records.h."""
+_SUM = struct.Struct("<4Q")
+_INTERRUPTS = ("irq_handler", "local_timer", "irq_work", "call_function", "call_function_single", "softirq")
+"""Pairs of tracepoints, …_entry and …_exit."""
+_PER_CHAIN = 400
+"""Bytes of a chain in a dictionary, about."""
+_UNKNOWN = (Waker(0, 0, 0, 0, 0, 0, BY_UNKNOWN),)
+_NOBODY = (Waker(0, 0, 0, 0, 0, 0, BY_NOBODY),)
+
+
+class _Sum(NamedTuple):
+    time: int
+    waits: int
+    min: int
+    max: int
+
+
+class WakeUp(Summed):
+    """Columns: the time that threads were blocked; if it is ``alone``, count, min and max, too.
+
+    The rows of a wait share its time: one with the first links of its chain has the part in which the last of these
+    did not wait itself.
+    """
+
+    name = "wakeup"
+    programs = (
+        *SCHEDULER,
+        "wakeup_waking",
+        *(f"wakeup_{name}_{end}" for name in _INTERRUPTS for end in ("entry", "exit")),
+    )
+    entries = "new_wakeups"
+    table = "wakeups"
+    value_size = _SUM.size
+    more = 1
+
+    def __init__(
+        self,
+        depth: int = 1,
+        shortest: int = 0,
+        longest: int = FOREVER,
+        states: frozenset[str] | None = None,
+        *,
+        alone: bool = True,
+    ) -> None:
+        """Chains of up to ``depth`` links, of waits from ``shortest`` to ``longest`` ns in ``states`` (None: all)."""
+        time = ValueType("blocked", "nanoseconds")
+        counted = (
+            ValueType("count", "count"),
+            ValueType("min", "nanoseconds", "min"),
+            ValueType("max", "nanoseconds", "max"),
+        )
+        self.columns = (time, *(counted if alone else ()))
+        self.depth, self.shortest, self.longest, self.states = depth, shortest, longest, states
+        self._chains: dict[int, tuple[Waker, ...]] = {}
+        self._met: set[int] = set()
+        self._to_meet: set[int] = set()
+        self._lost: dict[int, _Sum] = {}
+
+    def knobs(self) -> Mapping[str, int]:
+        return {
+            "measure_wakeup": 1,
+            "chain_depth": self.depth,
+            **filters(self.shortest, self.longest, self.states),
+        }
+
+    def open(self, loaded: Object, entries: int) -> None:
+        super().open(loaded, entries)
+        for name, address in zip(("entries_begin", "entries_end"), entry_text(), strict=True):
+            loaded.set_variable(name, address)
+        self._chains, self._lost = {}, {}
+        self._met, self._to_meet = set(), set()
+
+    def ways(self) -> Sequence[np.ufunc]:
+        import numpy as np
+
+        return (np.add, np.add, np.minimum, np.maximum)
+
+    def on_record(self, data: bytes) -> bool:
+        if data[0] != RECORD_CHAIN:
+            return False
+        number, wakers = parse_chain(data)
+        self._chains[number] = wakers
+        new = {waker.tgid for waker in wakers if waker.tgid} - self._met
+        self._met |= new
+        self._to_meet |= new
+        return True
+
+    def newcomers(self) -> Iterable[int]:
+        met, self._to_meet = self._to_meet, set()
+        return met
+
+    def stacks(self) -> Sequence[int]:
+        """Also forgets the chains of rows that were folded."""
+        used = set(self.totals().more().tolist())
+        self._chains = {number: wakers for number, wakers in self._chains.items() if number in used}
+        return [stack for wakers in self._chains.values() for waker in wakers for stack in waker[:2] if stack]
+
+    def held(self) -> int:
+        return _PER_CHAIN * len(self._chains)
+
+    def read(self, loaded: Object) -> None:
+        self.drain()
+        lost = loaded.find_map("lost_wakeups")
+        for state in range(len(STATES)):
+            parts = [_Sum(*_SUM.unpack(value)) for value in lost.take_percpu(self.slot * len(STATES) + state)]
+            if found := [part for part in parts if part.time or part.waits]:
+                self._lost[state] = _Sum(
+                    sum(part.time for part in found),
+                    sum(part.waits for part in found),
+                    min((part.min for part in found if part.waits), default=0),
+                    max(part.max for part in found),
+                )
+
+    def next(self) -> None:
+        super().next()
+        self._lost = {}
+
+    def rows(self, ended: Ended) -> list[Row]:
+        rows = []
+        for origin, (chain, *sums) in self.totals().take():
+            total = _Sum(*sums)
+            if not total.waits:
+                total = total._replace(min=0)
+            rows += self._row(origin, total, self._chains.get(chain, _UNKNOWN))
+        for state, lost in self._lost.items():
+            rows += self._row(Origin(LOST, 0, 0, 0, 0, 0, state), lost, _UNKNOWN)
+        for record in ended.threads:
+            if record.exited or record.thread.key.state in (PREEMPTED, NEW):
+                continue
+            if still := open_wait(record, self.shortest, self.longest):
+                wakers = _NOBODY if record.thread.phase == BLOCKED else _UNKNOWN
+                values = (still.blocked, still.waits, still.blocked, still.blocked)
+                rows += self._row(record.thread.key, values, wakers, is_open=True)
+        return rows
+
+    def _row(
+        self, origin: Origin, values: Sequence[int], wakers: tuple[Waker, ...], *, is_open: bool = False
+    ) -> list[Row]:
+        state = STATES[origin.state]
+        if self.states is not None and state not in self.states:
+            return []
+        return [Row(origin, state, tuple(values[: len(self.columns)]), is_open, wakers=wakers)]
+
+    def losses(self) -> Mapping[str, int]:
+        return {
+            "wake-ups": sum(lost.waits for lost in self._lost.values()),
+            "ns of wake-ups": sum(lost.time for lost in self._lost.values()),
+        }
+
+    def lost_so_far(self, counters: Mapping[str, int]) -> int:
+        return counters["lost_wakeups"]
