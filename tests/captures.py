@@ -9,7 +9,7 @@ from stallscope.converters.model import Frame, Labels, Module, Profile
 from stallscope.tracers.engines.ebpf.assemble import profile_of
 from stallscope.tracers.engines.ebpf.capture import Capture
 from stallscope.tracers.engines.ebpf.lives import Lives
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
+from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpuCollector
 from stallscope.tracers.engines.ebpf.measures.protocol import Ended, rows_of
 from stallscope.tracers.kernel.records import (
     COUNTERS,
@@ -21,6 +21,7 @@ from stallscope.tracers.kernel.records import (
     ThreadRecord,
     WaitSum,
 )
+from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.symbols.process import ProcessSpaces
 from stallscope.tracers.symbols.symboliser import UNMAPPED
 
@@ -76,9 +77,9 @@ def remaining(comm: bytes = b"worker", **given: Any) -> ThreadRecord:
     return ThreadRecord(END, comm, thread(**given), exited=False)
 
 
-def capture(measure: OffCpu | None = None, **given: Any) -> Capture:
+def capture(measure: OffCpuCollector | None = None, **given: Any) -> Capture:
     """A capture of one measure; ``waits``, ``execs`` and ``counters`` are rows, known threads and losses."""
-    measure = measure or OffCpu()
+    measure = measure or OffCpuCollector(OffCpu())
     measure._waits = dict(given.pop("waits", []))
     counters = dict.fromkeys(COUNTERS, 0) | given.pop("counters", {})
     fields: dict[str, Any] = {
@@ -95,7 +96,7 @@ def capture(measure: OffCpu | None = None, **given: Any) -> Capture:
     return Capture(**fields, columns=measure.columns, rows=rows, losses=dict(measure.losses()), counters=counters)
 
 
-def profile(measure: OffCpu | None = None, **given: Any) -> Profile:
+def profile(measure: OffCpuCollector | None = None, **given: Any) -> Profile:
     """The profile of such a capture."""
     return profile_of(capture(measure, **given), "Off-CPU time")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ..converters.base import cli
@@ -10,8 +11,7 @@ from .command.api_options import api_options, make_wanted
 from .command.call_options import call_options
 from .command.engine_options import engine_options
 from .command.run import run
-from .engines.ebpf.measures.calls import Calls
-from .engines.ebpf.measures.ioctl import Ioctl
+from .measures.commands import CUDA
 
 
 @cli.command(
@@ -39,6 +39,6 @@ def main(**given: Any) -> int:
     after -d SECONDS, with the traced processes, or by Ctrl-C."""
     scope, wanted = options.make_scope(given), make_wanted(given)
     spans = options.make_spans(given)
-    ioctls = Ioctl(alone=False, spans=spans)
-    measures = ioctls, Calls(wanted, ioctls=ioctls, spans=spans), *options.make_timeline(given)
+    ioctls, calls = CUDA
+    measures = replace(ioctls, spans=spans), replace(calls, wanted=wanted, spans=spans), *options.make_timeline(given)
     return run(given, scope, measures, stem="cuda", what="Time in calls")

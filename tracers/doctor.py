@@ -10,14 +10,10 @@ import click
 
 from ..converters.base import cli
 from ..converters.base.text import printable
+from .measures.commands import COMMANDS
 
 if TYPE_CHECKING:
     from .engines.ebpf.health import Finding
-
-_COMMANDS = (
-    *("trace-offcpu", "trace-oncpu", "trace-wall", "trace-wakeup"),
-    *("trace-ioctl", "trace-cuda", "trace-func"),
-)
 
 
 @cli.command(
@@ -70,10 +66,10 @@ def _verdict(able: bool, cannot: set[str], engines: Sequence[Finding]) -> str:
     if not able:
         with_which = "with the engine libbpf, " if engines else ""
         others = [f"with {finding.name} {finding.detail.partition(';')[0]} can" for finding in engines]
-        first = f"{with_which}{_listed(_COMMANDS)} cannot run here: mend what failed, first to last"
+        first = f"{with_which}{_listed([*COMMANDS])} cannot run here: mend what failed, first to last"
         return printable("; ".join([first, *others]))
-    can = _listed([name for name in _COMMANDS if name not in cannot])
-    without = _listed([name for name in _COMMANDS if name in cannot])
+    can = _listed([name for name in COMMANDS if name not in cannot])
+    without = _listed([name for name in COMMANDS if name in cannot])
     return f"{can} can run here" + (f", {without} cannot" if without else "")
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
 
 from ..converters.base import cli
 from ..converters.writers.output import is_stdout
+from .apis.events import Chosen
 from .apis.events import Events as Wanted
 from .base.scope import Scope
 from .command import options
@@ -16,10 +18,9 @@ from .command.engine_options import engine_options
 from .command.question_options import make_asked, question_options
 from .command.run import run
 from .command.target_options import TargetsCommand, make_targets, target_options
-from .engines.ebpf.measures.calls import Calls
-from .engines.ebpf.measures.event_probes import Chosen
-from .engines.ebpf.measures.events import Events
-from .engines.ebpf.measures.kernel_calls import KernelCalls
+from .measures.calls import KernelCalls
+from .measures.commands import FUNC
+from .measures.events import Events
 from .questions.asked import Asked
 
 
@@ -74,11 +75,11 @@ def main(**given: Any) -> int:
         return _of_events(given, scope, targets, event_list.check(targets), asked)
     target_list.check(targets)
     target_list.check_mapped(targets, options.make_scope(given), given["command"])
-    calls = Calls(targets, spans=spans, over=given["over"])
+    calls = replace(FUNC, wanted=targets, spans=spans, over=given["over"] or 0)
     if asked:
         from .command.asking import make_calls
 
-        calls = make_calls(targets, asked, quiet=_is_quiet(given), spans=spans, over=given["over"])
+        calls = make_calls(targets, asked, quiet=_is_quiet(given), spans=spans, over=given["over"] or 0)
     measures = calls, *options.make_timeline(given)
     return run(given, scope, measures, stem="func", what="Time in calls")
 
@@ -91,7 +92,7 @@ def _of_events(given: dict[str, Any], scope: Scope, targets: Wanted, chosen: Cho
 
             measure = make_events(targets, asked, chosen, quiet=_is_quiet(given))
             return run(given, scope, (measure,), stem="func", what="Events")
-        return run(given, scope, (Events(targets, chosen=chosen),), stem="func", what="Events")
+        return run(given, scope, (Events(targets, chosen),), stem="func", what="Events")
     if asked:
         raise click.UsageError("questions are not for functions of the kernel that are timed: add --count")
     if given["every"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ..converters.base import cli
@@ -9,7 +10,7 @@ from .command import options
 from .command.call_options import call_options
 from .command.engine_options import engine_options
 from .command.run import run
-from .engines.ebpf.measures.ioctl import Ioctl
+from .measures.commands import IOCTL
 
 
 @cli.command(
@@ -33,5 +34,5 @@ def main(**given: Any) -> int:
 
     The flame graph has the command's name as a frame, and above it the kernel's functions in which the call was
     blocked. The trace ends after -d SECONDS, with the traced processes, or by Ctrl-C."""
-    measures = Ioctl(spans=options.make_spans(given)), *options.make_timeline(given)
+    measures = replace(IOCTL, spans=options.make_spans(given)), *options.make_timeline(given)
     return run(given, options.make_scope(given), measures, stem="ioctl", what="Time in ioctl calls")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -13,8 +14,8 @@ from .command import options
 from .command.engine_options import engine_options
 from .command.run import run
 from .command.step_options import make_steps, step_option
-from .engines.ebpf.measures.offcpu import OffCpu
-from .engines.ebpf.measures.wakeup import WakeUp
+from .measures.commands import OFFCPU
+from .measures.wakeup import WakeUp
 
 _GROUPS = {
     "blocked": BLOCKED,
@@ -59,6 +60,6 @@ def main(**given: Any) -> int:
     scope = options.make_scope(given)
     shortest, longest = options.waits_between(given)
     states = frozenset(state for name in given["states"] for state in _GROUPS.get(name, (name,)))
-    measure = OffCpu(shortest, longest, states or None)
+    measure = replace(OFFCPU, shortest=shortest, longest=longest, states=states or None)
     wakers = (WakeUp(1, shortest, longest, states or None, alone=False),) if given["wakers"] else ()
     return run(given, scope, (measure, *wakers, *make_steps(given)), stem="offcpu", what="Off-CPU time")

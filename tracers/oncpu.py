@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -10,7 +11,8 @@ from ..converters.base import cli
 from .command import options
 from .command.engine_options import engine_options
 from .command.run import run
-from .engines.ebpf.measures.oncpu import CLOCK, EVENTS, OnCpu
+from .kernel.sampled_events import CLOCK, EVENTS
+from .measures.commands import ONCPU
 
 
 @cli.command(
@@ -40,6 +42,6 @@ def main(**given: Any) -> int:
 
     The samples divide a thread's on-CPU time among its stacks; the time itself is exact, from the scheduler. With
     --event, that event is counted instead. The trace ends after -d SECONDS, with the traced processes, or by Ctrl-C."""
-    measure = OnCpu(given["frequency"], given["event"])
-    what = "On-CPU time" if given["event"] == CLOCK else f"{given['event']} on the CPU"
+    measure = replace(ONCPU, frequency=given["frequency"], event=given["event"])
+    what = "On-CPU time" if measure.by_clock else f"{given['event']} on the CPU"
     return run(given, options.make_scope(given), (measure,), stem="oncpu", what=what)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -12,8 +13,8 @@ from .command import options
 from .command.critical_options import critical_option, make_events
 from .command.engine_options import engine_options
 from .command.run import run
-from .engines.ebpf.measures.locks import Locks
-from .engines.ebpf.measures.wakeup import MAX_DEPTH, WakeUp
+from .measures.commands import WAKEUP
+from .measures.wakeup import MAX_DEPTH
 
 
 @cli.command(
@@ -34,7 +35,7 @@ from .engines.ebpf.measures.wakeup import MAX_DEPTH, WakeUp
 @click.option(
     "--depth",
     type=click.IntRange(1, MAX_DEPTH),
-    default=4,
+    default=WAKEUP[0].depth,
     show_default=True,
     metavar="N",
     help="Maximum number of threads in a chain: who ended the wait, who had ended a wait of that one, and so on.",
@@ -54,7 +55,7 @@ def main(**given: Any) -> int:
     SECONDS, with the traced processes, or by Ctrl-C."""
     scope = options.make_scope(given)
     shortest, longest = options.waits_between(given)
-    measure = WakeUp(given["depth"], shortest, longest)
-    locks = () if given["no_locks"] else (Locks(),)
-    events = make_events(given)
-    return run(given, scope, (measure, *locks, *events), stem="wakeup", what="Blocked time by waker")
+    wakers, locks = WAKEUP
+    wakers = replace(wakers, depth=given["depth"], shortest=shortest, longest=longest)
+    measures = wakers, *(() if given["no_locks"] else (locks,)), *make_events(given)
+    return run(given, scope, measures, stem="wakeup", what="Blocked time by waker")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ..converters import graph_options
@@ -10,9 +11,8 @@ from .command import options
 from .command.engine_options import engine_options
 from .command.run import run
 from .command.step_options import make_steps, step_option
-from .engines.ebpf.measures.offcpu import OffCpu
-from .engines.ebpf.measures.oncpu import OnCpu
-from .engines.ebpf.measures.wakeup import WakeUp
+from .measures.commands import WALL
+from .measures.wakeup import WakeUp
 
 
 @cli.command(
@@ -41,6 +41,7 @@ def main(**given: Any) -> int:
     Ctrl-C."""
     scope = options.make_scope(given)
     wakers = (WakeUp(alone=False),) if given["wakers"] else ()
-    running = OnCpu(given["frequency"], time="wall", one_by_one=bool(given["steps"]))
-    measures = OffCpu(time="wall"), running, *wakers, *make_steps(given)
+    waits, running = WALL
+    running = replace(running, frequency=given["frequency"], one_by_one=bool(given["steps"]))
+    measures = waits, running, *wakers, *make_steps(given)
     return run(given, scope, measures, stem="wall", what="Wall-clock time")

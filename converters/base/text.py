@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Control, format (bidi overrides, zero width), surrogate, unassigned, line and paragraph separators."""
 _BYTES = range(0xDC80, 0xDD00)
 """Surrogates that stand for the bytes 0x80 to 0xff of a name that is not UTF-8 (os.fsdecode, PEP 383)."""
+_NAMED = 3
+"""How many names stand for many."""
 
 
 def printable(name: str) -> str:
@@ -47,3 +50,9 @@ def shortened(text: str, most: int) -> str:
         return text
     tail = (most - 1) // 2
     return f"{text[: most - 1 - tail]}…{text[len(text) - tail :]}"
+
+
+def some(names: Sequence[str]) -> str:
+    """``a, b, c and 2 more``, printable."""
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(map(printable, names[:_NAMED])) + more

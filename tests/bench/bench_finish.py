@@ -22,9 +22,9 @@ from stallscope.converters.writers import output as writers
 from stallscope.tracers.engines.ebpf.assemble import profile_of
 from stallscope.tracers.engines.ebpf.capture import Capture
 from stallscope.tracers.engines.ebpf.lives import Lives
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
-from stallscope.tracers.engines.ebpf.measures.protocol import Row
+from stallscope.tracers.engines.rows import Row
 from stallscope.tracers.kernel.records import COUNTERS, RUNNABLE, STATES, Origin, Thread, ThreadRecord, WaitSum
+from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.symbols.process import ProcessSpaces
 
 GOALS = {64_000: (3, 300), 771_000: (30, 1200)}

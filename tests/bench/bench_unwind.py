@@ -12,11 +12,12 @@ from pathlib import Path
 
 from peers import LOAD_CPU, bpf_stats
 from stallscope.tracers.base.scope import Scope
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
+from stallscope.tracers.engines.ebpf.measures.registry import collectors
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
 from stallscope.tracers.engines.ebpf.session import Session
 from stallscope.tracers.kernel.libbpf import library
 from stallscope.tracers.kernel.records import RecordSink
+from stallscope.tracers.measures.offcpu import OffCpu
 
 ROUNDS = 5
 SECONDS = 1.5
@@ -73,7 +74,7 @@ def per_switch(pid: int, user: bool, knobs: dict[str, int]) -> tuple[float, int]
     """Median of (ns that the probe took) / (switches of the process) in windows of a trace, and the frames of the stack
     that most waits have."""
     sink = RecordSink()
-    options = ProbeOptions(Scope(tgids={pid}, children=False), (OffCpu(),), knobs, user, kernel_stacks=False)
+    options = ProbeOptions(Scope(tgids={pid}, children=False), collectors([OffCpu()]), knobs, user, kernel_stacks=False)
     engine = Probes(options, sink)
     windows: list[float] = []
     last: list[tuple[int, int]] = []
@@ -113,7 +114,7 @@ def many_processes() -> None:
     try:
         sink = RecordSink()
         begin = time.monotonic()
-        engine = Probes(ProbeOptions(Scope(everything=True), (OffCpu(),)), sink)
+        engine = Probes(ProbeOptions(Scope(everything=True), collectors([OffCpu()])), sink)
         started: list[float] = []
         try:
             session = Session(engine, None, 3)

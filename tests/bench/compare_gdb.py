@@ -30,11 +30,12 @@ from stacks_truth import TruthFrame, TruthStack, gdb_stacks
 from stallscope.converters.model import Frame, Profile
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf.assemble import profile_of
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
+from stallscope.tracers.engines.ebpf.measures.registry import collectors
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
 from stallscope.tracers.engines.ebpf.session import Session
 from stallscope.tracers.engines.ebpf.stacks import Stacks
 from stallscope.tracers.kernel.records import RecordSink
+from stallscope.tracers.measures.offcpu import OffCpu
 
 SECONDS, ROUND_SECONDS, STOP_AFTER = 4.0, 1.2, 0.5
 GO_ROOTS = ("runtime.goexit", "runtime.mstart", "runtime.mcall", "runtime.systemstack", "runtime.morestack")
@@ -62,7 +63,7 @@ def trace(pid: int, seconds: float, stop: bool = False) -> Trace:
             begun.append(True)
             timer.start()
 
-    engine = Probes(ProbeOptions(scope, (OffCpu(),)), sink)
+    engine = Probes(ProbeOptions(scope, collectors([OffCpu()])), sink)
     try:
         capture = Session(engine, None, seconds).run(sink, on_poll)
         profile = profile_of(capture, "Off-CPU time")

@@ -23,8 +23,9 @@ from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
 from stallscope.tracers.base import privilege
 from stallscope.tracers.base.scope import Scope
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
+from stallscope.tracers.engines.ebpf.measures.registry import collectors
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
+from stallscope.tracers.measures.offcpu import OffCpu
 
 Require = Callable[[bool, str], None]
 HERE = Path(__file__).resolve().parent
@@ -47,7 +48,7 @@ def live(require: Require) -> None:
     """Skips where BPF cannot run; with REQUIRE_LIVE=1 fails there."""
     require(privilege.allowed(), "tracing needs root")
     try:
-        Probes(ProbeOptions(Scope(), (OffCpu(),)), lambda data: None).close()
+        Probes(ProbeOptions(Scope(), collectors([OffCpu()])), lambda data: None).close()
     except StallscopeError as error:
         require(False, f"BPF cannot run here: {error}")
     BUILD.mkdir(parents=True, exist_ok=True)

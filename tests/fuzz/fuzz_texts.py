@@ -22,7 +22,6 @@ from stallscope.converters.readers.base.source import Source
 from stallscope.converters.readers.depth import DEEPEST
 from stallscope.converters.readers.stap.lines import Lines
 from stallscope.tracers.base import cgroups, conditions, procfs, ranks, scripts
-from stallscope.tracers.engines.ebpf.measures.wakeup import WakeUp
 from stallscope.tracers.engines.eu_stack import walker
 from stallscope.tracers.engines.perf.passed import Passed
 from stallscope.tracers.engines.perf.passing import Passing
@@ -31,6 +30,7 @@ from stallscope.tracers.engines.perf.threads import Threads
 from stallscope.tracers.engines.stap import calls, module_file, threads, wakes
 from stallscope.tracers.images import data_maps, maps
 from stallscope.tracers.kernel import tracepoint_format
+from stallscope.tracers.measures.wakeup import WakeUp
 from stallscope.tracers.outside import lookups, mounts
 from stallscope.tracers.questions.asked import Asked, Fault
 from stallscope.tracers.symbols import kallsyms, lines, perfmap

@@ -15,8 +15,9 @@ from neighbours import Neighbour, neighbour
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.base import privilege
 from stallscope.tracers.base.scope import Scope
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
+from stallscope.tracers.engines.ebpf.measures.registry import collectors
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
+from stallscope.tracers.measures.offcpu import OffCpu
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +25,7 @@ def hostile(require: Callable[[bool, str], None]) -> None:
     """Skips where BPF cannot run; with REQUIRE_LIVE=1 fails there."""
     require(privilege.allowed(), "tracing needs root")
     try:
-        Probes(ProbeOptions(Scope(), (OffCpu(),)), lambda data: None).close()
+        Probes(ProbeOptions(Scope(), collectors([OffCpu()])), lambda data: None).close()
     except StallscopeError as error:
         require(False, f"BPF cannot run here: {error}")
 

@@ -11,13 +11,15 @@ from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.base import privilege
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import probes as engine_module
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
-from stallscope.tracers.engines.ebpf.measures.protocol import Measure
+from stallscope.tracers.engines.ebpf.measures.protocol import Collector
+from stallscope.tracers.engines.ebpf.measures.registry import collectors
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
 from stallscope.tracers.holder.client import HOLDER
 from stallscope.tracers.kernel.shapes import Shape
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.protocol import Measure
 from stallscope.tracers.outside.client import CLIENT
-from tracing import Trace, Traced, run_traced
+from tracing import Trace, Traced, collecting, run_traced
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +34,7 @@ def live(require: Callable[[bool, str], None]) -> None:
     """Skips where BPF cannot run; with REQUIRE_LIVE=1 fails there."""
     require(privilege.allowed(), "tracing needs root")
     try:
-        Probes(ProbeOptions(Scope(), (OffCpu(),)), lambda data: None).close()
+        Probes(ProbeOptions(Scope(), collectors([OffCpu()])), lambda data: None).close()
     except StallscopeError as error:
         require(False, f"BPF cannot run here: {error}")
 
@@ -44,9 +46,9 @@ def trace(live: None, monkeypatch: pytest.MonkeyPatch) -> Trace:
         *arguments: object,
         scope: Scope | None = None,
         shape: Shape | None = None,
-        measure: Measure | None = None,
-        also: tuple[Measure, ...] = (),
-        measures: tuple[Measure, ...] = (),
+        measure: Measure | Collector | None = None,
+        also: tuple[Measure | Collector, ...] = (),
+        measures: tuple[Measure | Collector, ...] = (),
         duration: float | None = None,
         **options: Any,
     ) -> Traced:
@@ -57,6 +59,6 @@ def trace(live: None, monkeypatch: pytest.MonkeyPatch) -> Trace:
             scope = scope or Scope(pids=list(workload.pids))
             scope.resolve()
             chosen = measures or (measure or OffCpu(), *also)
-            return run_traced(workload, ProbeOptions(scope, chosen, **options), duration)
+            return run_traced(workload, ProbeOptions(scope, collecting(chosen), **options), duration)
 
     return run

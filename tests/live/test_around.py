@@ -17,13 +17,13 @@ from stallscope.converters.model.scheduling import NO_STACK, Threads
 from stallscope.converters.writers import output as writers
 from stallscope.tracers.apis.targets import Target, Targets
 from stallscope.tracers.base.scope import Scope
-from stallscope.tracers.engines.ebpf.measures.calls import Calls
-from stallscope.tracers.engines.ebpf.measures.ioctl import Ioctl
-from stallscope.tracers.engines.ebpf.measures.protocol import Measure
-from stallscope.tracers.engines.ebpf.measures.timeline import Timeline
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
+from stallscope.tracers.measures.calls import Calls
+from stallscope.tracers.measures.ioctl import Ioctl
+from stallscope.tracers.measures.protocol import Measure
 from stallscope.tracers.measures.span_options import SpanOptions
-from tracing import Traced, run_traced
+from stallscope.tracers.measures.timeline import Timeline
+from tracing import Traced, collecting, run_traced
 
 pytestmark = pytest.mark.usefixtures("live")
 
@@ -68,7 +68,9 @@ def check_functions(traced: Traced, *functions: str) -> None:
 def run(*measures: Measure, python: Sequence[str] = FIRST, **options: Any) -> Traced:
     with Workload("python_calls", ROUNDS, linger=True, python=python) as workload:
         scope = Scope(tgids={workload.pid})
-        return run_traced(workload, ProbeOptions(scope, (*measures, Timeline()), **{"python": True, **options}), None)
+        return run_traced(
+            workload, ProbeOptions(scope, collecting([*measures, Timeline()]), **{"python": True, **options}), None
+        )
 
 
 @pytest.mark.parametrize("version", list(interpreters()))

@@ -18,10 +18,11 @@ from stallscope.tracers.apis.targets import Target, Targets
 from stallscope.tracers.bcc import place
 from stallscope.tracers.command.asking import Compiler
 from stallscope.tracers.engines.ebpf.measures.answers import LOSSES
-from stallscope.tracers.engines.ebpf.measures.asked_calls import AskedCalls
+from stallscope.tracers.engines.ebpf.measures.asked_calls import AskedCallsCollector
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
 from stallscope.tracers.kernel.uprobes import Way
+from stallscope.tracers.measures.calls import AskedCalls
 from stallscope.tracers.questions.asked import Asked
 from test_cuda import truths
 from test_func import TRACE_FUNC
@@ -275,7 +276,15 @@ def test_each_way_of_the_kernel(trace: Trace, way: Way, shape: Shape) -> None:
     asked = Asked.parse(where=["retval == retval && arg1 != 0"], sums=["tid"], prints=["comm"])
     lines: list[str] = []
     targets = Targets.of([Target.parse(f"{FOLDER}/sleeps:sleep_*ms")])
-    calls = AskedCalls(targets, asked, Compiler(), lambda name, line: lines.append(f"{name} {line.text}"), way=way)
+    calls = AskedCallsCollector(
+        AskedCalls(
+            targets,
+            asked=asked,
+            compiler=Compiler(),
+            show=lambda name, line: lines.append(f"{name} {line.text}"),
+        ),
+        way=way,
+    )
     options: dict[str, Any] = {"btf": KERNEL_BTF} if shape.raw else {}
     traced = trace("sleeps", 3, measures=(calls,), shape=shape, **options)
     wanted = {name: truth["calls"] for (name, _), truth in truths(traced).items()}

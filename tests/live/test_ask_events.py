@@ -22,10 +22,12 @@ from stallscope.tracers.apis.events import Events, EventTarget
 from stallscope.tracers.apis.targets import Target
 from stallscope.tracers.command.asking import Compiler
 from stallscope.tracers.engines.ebpf.measures.answers import LOSSES
-from stallscope.tracers.engines.ebpf.measures.asked_events import AskedEvents
+from stallscope.tracers.engines.ebpf.measures.asked_events import AskedEventsCollector
+from stallscope.tracers.engines.ebpf.measures.event_probes import chosen_in_kernel
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
 from stallscope.tracers.kernel.uprobes import Way
+from stallscope.tracers.measures.events import AskedEvents
 from stallscope.tracers.questions.asked import Asked
 from test_ask import bcc, buckets, summary
 from test_func import TRACE_FUNC
@@ -295,7 +297,10 @@ def test_each_way_of_the_kernel(trace: Trace, way: Way, shape: Shape) -> None:
     targets = [Target.parse(f"{FOLDER}/sleeps:sleep_*ms")]
     events = Events.all_of(targets, [EventTarget.parse("t:syscalls:sys_enter_nanosleep")])
     asked = Asked.parse(where=["tid == pid"], sums=["1 + pid - tid"], counts=["comm"])
-    measure = AskedEvents(events, asked, Compiler(), lambda name, line: None, way=way)
+    asking = AskedEvents(
+        events, chosen_in_kernel(events), asked=asked, compiler=Compiler(), show=lambda name, line: None
+    )
+    measure = AskedEventsCollector(asking, way=way)
     options: dict[str, Any] = {"btf": KERNEL_BTF} if shape.raw else {}
     traced = trace("sleeps", 3, measures=(measure,), shape=shape, **options)
     wanted = {"sleep_1ms": 12, "sleep_10ms": 6, "sleep_25ms": 3, "syscalls:sys_enter_nanosleep": 21}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from runner import Workload
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf.bounds import _OURS
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
-from stallscope.tracers.engines.ebpf.measures.oncpu import OnCpu
-from stallscope.tracers.engines.ebpf.measures.protocol import Measure
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
-from tracing import Traced, run_traced
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.oncpu import OnCpu
+from stallscope.tracers.measures.protocol import Measure
+from tracing import Traced, collecting, run_traced
 
 CALLS = 20_000
 
@@ -18,7 +18,7 @@ def traced(*measures: Measure, memory: int = 400 << 20, ways: int = 1 << 24) -> 
     with Workload("many_stacks", 2, CALLS, ways, 150, linger=True) as workload:
         scope = Scope(pids=list(workload.pids))
         scope.resolve()
-        options = ProbeOptions(scope, measures, table_entries=1 << 14, memory=memory)
+        options = ProbeOptions(scope, collecting(measures), table_entries=1 << 14, memory=memory)
         return run_traced(workload, options, None)
 
 

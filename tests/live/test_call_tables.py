@@ -23,11 +23,11 @@ from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
 from stallscope.tracers.apis.wanted import Library, Wanted
 from stallscope.tracers.engines.ebpf import folding
-from stallscope.tracers.engines.ebpf.measures.calls import Calls
-from stallscope.tracers.engines.ebpf.measures.ioctl import Ioctl
-from stallscope.tracers.engines.ebpf.measures.protocol import Measure
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
+from stallscope.tracers.measures.calls import Calls
+from stallscope.tracers.measures.ioctl import Ioctl
+from stallscope.tracers.measures.protocol import Measure
 from tracing import Trace
 
 pytestmark = pytest.mark.usefixtures("live")
@@ -51,7 +51,7 @@ def joined(program: str) -> tuple[Ioctl, Calls]:
     """Its cudaMemcpy() copies 64 bytes to the device, and makes an ioctl."""
     ioctls = Ioctl(alone=False)
     wanted = Wanted(libraries=(Library.at(str(FOLDER / program)),), symbols=re.compile(COPYING))
-    return ioctls, Calls(wanted, ioctls=ioctls)
+    return ioctls, Calls(wanted)
 
 
 def check_threads(profile: Profile) -> None:

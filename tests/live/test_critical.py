@@ -8,8 +8,8 @@ import pytest
 from stallscope.converters.model.scheduling import INTERRUPT, NO_STACK, Scheduling
 from stallscope.converters.model.states import BLOCKED, RUNNABLE_STATES, RUNNING
 from stallscope.converters.transforms.critical_path import critical_path, path_profile, thread_of
-from stallscope.tracers.engines.ebpf.measures.timeline import Timeline
-from stallscope.tracers.engines.ebpf.measures.wakeup import WakeUp
+from stallscope.tracers.measures.timeline import Timeline
+from stallscope.tracers.measures.wakeup import WakeUp
 from tracing import Trace
 
 MS = 1_000_000

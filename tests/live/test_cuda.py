@@ -18,11 +18,12 @@ from commands import Tracer, load, run
 from runner import FOLDER, Workload
 from stallscope.converters.model.calls import CallTimes, lower_bound
 from stallscope.tracers.apis.wanted import Library, Wanted
-from stallscope.tracers.engines.ebpf.measures.calls import LEFT, Calls
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
+from stallscope.tracers.engines.ebpf.measures.calls import LEFT, CallsCollector
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
 from stallscope.tracers.kernel.uprobes import Way, best_way
+from stallscope.tracers.measures.calls import Calls
+from stallscope.tracers.measures.offcpu import OffCpu
 from tracing import Trace, Traced, only_in_truth
 
 pytestmark = pytest.mark.usefixtures("live")
@@ -124,7 +125,7 @@ def test_calls_of_one_process(trace: Trace, shape: Shape) -> None:
 @pytest.mark.parametrize("way", Way)
 def test_every_way(require: Callable[[bool, str], None], trace: Trace, way: Way) -> None:
     require(way.attach_type <= best_way().attach_type, f"the kernel has no {way.title}")
-    found = check(trace("cuda_calls", "plain", 2, 30, measures=(Calls(way=way),)))
+    found = check(trace("cuda_calls", "plain", 2, 30, measures=(CallsCollector(Calls(), way=way),)))
     check_nesting(found)
 
 

@@ -13,8 +13,9 @@ from commands import Tracer, load, run
 from runner import FOLDER, Workload
 from stallscope.converters.model import Profile, Sample
 from stallscope.tracers.apis.wanted import Library, Wanted
-from stallscope.tracers.engines.ebpf.measures.calls import Calls
-from stallscope.tracers.engines.ebpf.measures.ioctl import Ioctl
+from stallscope.tracers.engines.ebpf.measures.ioctl import IoctlCollector
+from stallscope.tracers.measures.calls import Calls
+from stallscope.tracers.measures.ioctl import Ioctl
 from test_cuda import check, check_nesting, truths
 from tracing import Trace, Traced
 
@@ -34,8 +35,8 @@ WAITS = re.compile(r"interruptible|uninterruptible")
 
 def joined(wanted: Wanted = USUAL) -> tuple[Ioctl, Calls]:
     """``nvidia_major`` is that of files without a device, as the stand-in for NVIDIA's is one."""
-    ioctls = Ioctl(nvidia_major=0, alone=False)
-    return ioctls, Calls(wanted, ioctls=ioctls)
+    ioctls = IoctlCollector(Ioctl(alone=False), nvidia_major=0)
+    return ioctls, Calls(wanted)
 
 
 def ioctl_of(sample: Sample) -> str:

@@ -16,13 +16,14 @@ from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import folding, probes
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
-from stallscope.tracers.engines.ebpf.measures.oncpu import OnCpu
-from stallscope.tracers.engines.ebpf.measures.timeline import Timeline
+from stallscope.tracers.engines.ebpf.measures.registry import collectors
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF, ProbeOptions, Probes
 from stallscope.tracers.kernel.bpfobject import Object
 from stallscope.tracers.kernel.records import BLOCKED, RecordSink
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.oncpu import OnCpu
+from stallscope.tracers.measures.timeline import Timeline
 from tracing import Trace
 
 ROUNDS = 10
@@ -136,7 +137,7 @@ def test_a_thread_that_ends_before_the_rest_is_listed(
     monkeypatch.setattr(probes, "RAW_SHAPES" if shape.raw else "BTF_SHAPES", (shape,))
     sink = RecordSink()
     with subprocess.Popen(["sleep", "60"]) as target:
-        engine = Probes(ProbeOptions(Scope(pids=[target.pid]), (OffCpu(),), btf=btf), sink)
+        engine = Probes(ProbeOptions(Scope(pids=[target.pid]), collectors([OffCpu()]), btf=btf), sink)
         detach = engine._detach_most
 
         def ended_meanwhile() -> None:

@@ -14,7 +14,7 @@ import pytest
 from commands import Tracer, folded, load, run
 from runner import FOLDER
 from stallscope.tracers.apis.targets import Target, Targets
-from stallscope.tracers.engines.ebpf.measures.calls import Calls
+from stallscope.tracers.measures.calls import Calls
 from test_cuda import CLOCK, CLOSE, truths
 from tracing import Trace
 

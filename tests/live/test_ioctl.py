@@ -19,10 +19,11 @@ from commands import Tracer, folded, load, run
 from runner import Workload
 from stallscope.converters.model.calls import CallTimes, lower_bound
 from stallscope.converters.summary.summarize import summarize
-from stallscope.tracers.engines.ebpf.measures.ioctl import Ioctl
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
+from stallscope.tracers.engines.ebpf.measures.ioctl import IoctlCollector
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
+from stallscope.tracers.measures.ioctl import Ioctl
+from stallscope.tracers.measures.offcpu import OffCpu
 from tracing import Trace, Traced, only_in_truth
 
 pytestmark = pytest.mark.usefixtures("live")
@@ -160,7 +161,7 @@ def test_a_lock_of_the_kernel(network: None, trace: Trace, processes: int) -> No
 @pytest.mark.parametrize("processes", [1, 2, 8])
 def test_calls_held_by_one_server(fuse: None, trace: Trace, processes: int) -> None:
     """One call at a time, each held for HOLD_US: with N processes a call takes N times as long, blocked."""
-    traced = trace("ioctls", "held", processes, 12, HOLD_US, measures=(Ioctl(nvidia_major=0),))
+    traced = trace("ioctls", "held", processes, 12, HOLD_US, measures=(IoctlCollector(Ioctl(), nvidia_major=0),))
     check(traced, HELD)
     for call in traced.profile.calls:
         assert call.device == "file (fuse)"
@@ -172,7 +173,7 @@ def test_calls_held_by_one_server(fuse: None, trace: Trace, processes: int) -> N
 
 
 def test_the_drivers_own_status_is_an_error(fuse: None, trace: Trace) -> None:
-    traced = trace("ioctls", "held", 1, 7, 100, measures=(Ioctl(nvidia_major=0),))
+    traced = trace("ioctls", "held", 1, 7, 100, measures=(IoctlCollector(Ioctl(), nvidia_major=0),))
     errors = {call.name: call.errors for call in traced.profile.calls}
     assert errors == {
         HELD["CONTROL"]: {},
@@ -187,7 +188,7 @@ def test_the_drivers_own_status_is_an_error(fuse: None, trace: Trace) -> None:
 def test_the_matrix_finds_the_slow_holder(fuse: None, trace: Trace) -> None:
     """Eight processes, one server that takes a call at a time; it takes ten times as long for the calls of one."""
     hold_us = 4000  # on a busy machine the server also waits for a core
-    traced = trace("ioctls", "slow", 8, 20, hold_us, measures=(Ioctl(nvidia_major=0),))
+    traced = trace("ioctls", "slow", 8, 20, hold_us, measures=(IoctlCollector(Ioctl(), nvidia_major=0),))
     (slow,) = {truth["pid"] for truth in traced.truth["waits"] if truth["function"] == "SLOW"}
     (shared,) = traced.profile.shared
     assert (shared.name, shared.device) == (HELD["CONTROL"], "file (fuse)")
@@ -221,7 +222,7 @@ def test_alone_is_alone_on_the_device(fuse: None, trace: Trace) -> None:
     """A call during which another process holds the device in another command is not one that tells how long it takes
     alone."""
     calls = 15
-    traced = trace("ioctls", "beside", 3, calls, 3000, measures=(Ioctl(nvidia_major=0),))
+    traced = trace("ioctls", "beside", 3, calls, 3000, measures=(IoctlCollector(Ioctl(), nvidia_major=0),))
     (shared,) = traced.profile.shared
     assert (shared.name, shared.count) == (HELD["CONTROL"], 2 * 3 * calls)
     # Beside the holder, one can be in the holder's pause; or both are one after the other when they should be at once.
@@ -231,13 +232,13 @@ def test_alone_is_alone_on_the_device(fuse: None, trace: Trace) -> None:
 
 
 def test_who_is_alone_shares_nothing(fuse: None, trace: Trace) -> None:
-    traced = trace("ioctls", "slow", 1, 20, 1000, measures=(Ioctl(nvidia_major=0),))
+    traced = trace("ioctls", "slow", 1, 20, 1000, measures=(IoctlCollector(Ioctl(), nvidia_major=0),))
     assert traced.profile.shared == []
 
 
 def test_beside_waits(fuse: None, trace: Trace) -> None:
     """With both measures the waits are still whole, and the calls, too."""
-    traced = trace("ioctls", "held", 2, 10, 500, measures=(OffCpu(), Ioctl(nvidia_major=0)))
+    traced = trace("ioctls", "held", 2, 10, 500, measures=(OffCpu(), IoctlCollector(Ioctl(), nvidia_major=0)))
     truth = traced.truth["waits"]
     calls = {(call.name, call.pid): call for call in traced.profile.calls}
     assert all(calls[HELD[each["function"]], each["pid"]].count == 10 for each in truth)
@@ -246,7 +247,7 @@ def test_beside_waits(fuse: None, trace: Trace) -> None:
 
 
 def test_a_call_that_goes_on_at_the_end(fuse: None, trace: Trace) -> None:
-    traced = trace("ioctls", "held", 1, 1, 2_000_000, measures=(Ioctl(nvidia_major=0),), duration=1.5)
+    traced = trace("ioctls", "held", 1, 1, 2_000_000, measures=(IoctlCollector(Ioctl(), nvidia_major=0),), duration=1.5)
     (call,) = traced.profile.calls
     assert (call.name, call.count, call.open_count) == (HELD["CONTROL"], 0, 1)
     assert 100_000_000 < call.open_time <= 1_600_000_000

@@ -9,10 +9,11 @@ from collections.abc import Callable
 from stallscope.tracers.base.interrupts import Interrupts
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf.assemble import profile_of
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
+from stallscope.tracers.engines.ebpf.measures.registry import collectors
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
 from stallscope.tracers.engines.ebpf.session import Session
 from stallscope.tracers.kernel.records import RecordSink
+from stallscope.tracers.measures.offcpu import OffCpu
 
 ROUND_TRIPS = 200_000
 LOAD = ["taskset", "-c", "1", "perf", "bench", "sched", "pipe", "-l", str(ROUND_TRIPS)]
@@ -21,7 +22,7 @@ LOAD = ["taskset", "-c", "1", "perf", "bench", "sched", "pipe", "-l", str(ROUND_
 def test_no_interval_is_lost(live: None, require: Callable[[bool, str], None]) -> None:
     require(bool(shutil.which("perf")), "perf is missing: apt-get install linux-perf")
     sink = RecordSink()
-    engine = Probes(ProbeOptions(Scope(everything=True), (OffCpu(),)), sink)
+    engine = Probes(ProbeOptions(Scope(everything=True), collectors([OffCpu()])), sink)
     load: subprocess.Popen[bytes] | None = None
     with Interrupts() as interrupts:
 

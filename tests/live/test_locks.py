@@ -17,10 +17,11 @@ from stallscope.converters import pprof
 from stallscope.converters.model.locks import CONDITION, GIL, KERNEL, OWNER, PROCESS, SHARED, WAKER, WRITER, LockTimes
 from stallscope.converters.summary.summarize import summarize
 from stallscope.tracers.engines.ebpf.measures import locks as measured
-from stallscope.tracers.engines.ebpf.measures.locks import Locks, kernel_knows_caches, kernel_tells
-from stallscope.tracers.engines.ebpf.measures.wakeup import WakeUp
+from stallscope.tracers.engines.ebpf.measures.locks import LocksCollector, kernel_knows_caches, kernel_tells
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
+from stallscope.tracers.measures.locks import Locks
+from stallscope.tracers.measures.wakeup import WakeUp
 from tracing import Trace, Traced
 
 MS = 1_000_000
@@ -210,7 +211,7 @@ def test_kernel_that_refuses_the_question(
     require(kernel_tells(), "the kernel does not report waits for its locks")
     monkeypatch.setattr(measured, "kernel_knows_caches", lambda: True)
     monkeypatch.setattr(measured, "ASKS", "schedule")
-    measure = Locks()
+    measure = LocksCollector(Locks())
     found = trace("mutexes", "memory", 6, 100, measures=(WakeUp(), measure))
     assert measure.placed == ("locks_begin", "locks_end")
     assert "mm_struct.mmap_lock" in {lock.name for lock in found.profile.locks}

@@ -16,9 +16,9 @@ from runner import Workload
 from stacks_truth import plain, reaches_start
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Sample
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
-from stallscope.tracers.engines.ebpf.measures.oncpu import OnCpu
 from stallscope.tracers.kernel.shapes import BTF_SHAPES, Shape
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.oncpu import OnCpu
 from tracing import Trace, Traced
 
 pytestmark = pytest.mark.usefixtures("live")

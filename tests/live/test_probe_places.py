@@ -11,11 +11,12 @@ from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.cpython.deallocator import deallocator
 from stallscope.tracers.cpython.memory import memory_of
 from stallscope.tracers.cpython.runtime import find_runtime
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
+from stallscope.tracers.engines.ebpf.measures.registry import collectors
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
 from stallscope.tracers.engines.ebpf.session import Session
 from stallscope.tracers.images.elf import ElfFile, FileSource
 from stallscope.tracers.kernel.records import RecordSink
+from stallscope.tracers.measures.offcpu import OffCpu
 
 INT3 = 0xCC
 OVERWRITE = """
@@ -42,7 +43,7 @@ def breakpoints(pid: int) -> list[int]:
 def while_traced(traced: int, bystander: int) -> tuple[list[int], tuple[str, ...]]:
     """Breakpoints in the bystander while another process is traced, and the remarks on Python."""
     sink = RecordSink(())
-    engine = Probes(ProbeOptions(Scope(tgids={traced}), (OffCpu(),), python=True), sink)
+    engine = Probes(ProbeOptions(Scope(tgids={traced}), collectors([OffCpu()]), python=True), sink)
     seen: list[int] = []
 
     def look(*_: object) -> None:

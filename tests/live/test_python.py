@@ -19,11 +19,12 @@ from stallscope.converters.model import Sample
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import probes
 from stallscope.tracers.engines.ebpf.assemble import profile_of
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
+from stallscope.tracers.engines.ebpf.measures.registry import collectors
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
 from stallscope.tracers.engines.ebpf.session import Session
 from stallscope.tracers.kernel.records import RecordSink
 from stallscope.tracers.kernel.shapes import BTF_SHAPES, Shape
+from stallscope.tracers.measures.offcpu import OffCpu
 from tracing import Traced, run_traced
 
 NOT_BY_PY_SPY = (3, 14)
@@ -43,7 +44,7 @@ def test_enough_interpreters(require: Callable[[bool, str], None]) -> None:
 
 
 def options(pid: int) -> ProbeOptions:
-    return ProbeOptions(Scope(tgids={pid}), (OffCpu(),), python=True)
+    return ProbeOptions(Scope(tgids={pid}), collectors([OffCpu()]), python=True)
 
 
 def functions(sample: Sample) -> list[tuple[str, int]]:

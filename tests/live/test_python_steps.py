@@ -16,12 +16,13 @@ from stallscope.converters.model.steps import Steps
 from stallscope.converters.summary.steps import steps_of
 from stallscope.tracers.apis.python_steps import PythonFunction
 from stallscope.tracers.base.scope import Scope
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
-from stallscope.tracers.engines.ebpf.measures.python_steps import PythonSteps
-from stallscope.tracers.engines.ebpf.measures.timeline import Timeline
+from stallscope.tracers.engines.ebpf.measures.python_steps import PythonStepsCollector
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
+from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.span_options import SpanOptions
-from tracing import SURVIVES, Traced, run_traced
+from stallscope.tracers.measures.steps import PythonSteps
+from stallscope.tracers.measures.timeline import Timeline
+from tracing import SURVIVES, Traced, collecting, run_traced
 
 pytestmark = pytest.mark.usefixtures("live")
 
@@ -95,10 +96,11 @@ def version(request: pytest.FixtureRequest) -> str:
 
 
 def traced(version: str, names: tuple[str, ...], rounds: int = ROUNDS) -> tuple[list[Steps], Traced, list[str]]:
-    steps = PythonSteps([PythonFunction(FILE, name) for name in names], SpanOptions(1 << 16))
+    functions = [PythonFunction(FILE, name) for name in names]
+    steps = PythonStepsCollector(PythonSteps(functions, SpanOptions(1 << 16)))
     with Workload("python_steps", rounds, linger=True, python=interpreters()[version]) as workload:
         scope = Scope(tgids={workload.pid})
-        found = run_traced(workload, ProbeOptions(scope, (OffCpu(), steps, Timeline()), python=True), None)
+        found = run_traced(workload, ProbeOptions(scope, collecting([OffCpu(), steps, Timeline()]), python=True), None)
     assert found.profile.scheduling
     assert not any(steps.losses().values()), steps.losses()
     return list(steps_of(found.profile.scheduling)), found, list(steps.remarks())

@@ -13,10 +13,10 @@ from runner import Workload
 from stallscope.converters.model import Sample
 from stallscope.converters.model.states import RUNNING
 from stallscope.tracers.base.scope import Scope
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
-from stallscope.tracers.engines.ebpf.measures.oncpu import OnCpu
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
-from tracing import Traced, run_traced
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.oncpu import OnCpu
+from tracing import Traced, collecting, run_traced
 
 pytestmark = pytest.mark.usefixtures("live")
 
@@ -38,7 +38,7 @@ def test_time_of_functions(version: str) -> None:
     measures = OffCpu(time="wall"), OnCpu(FREQUENCY, time="wall")
     with Workload("python_truth", 2000, linger=True, python=interpreters()[version]) as workload:
         scope = Scope(tgids={workload.pid})
-        found = run_traced(workload, ProbeOptions(scope, measures, python=True), None)
+        found = run_traced(workload, ProbeOptions(scope, collecting(measures), python=True), None)
     assert len(found.truth["waits"]) == 11
     wrong = [text for wait in found.truth["waits"] for text in compared(found, wait)]
     assert not wrong, "\n".join(wrong)

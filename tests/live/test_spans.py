@@ -14,10 +14,11 @@ from runner import FOLDER
 from stallscope.converters.model.call_spans import of_threads
 from stallscope.converters.model.scheduling import OPEN, Scheduling, Threads
 from stallscope.converters.writers import output as writers
-from stallscope.tracers.engines.ebpf.measures.calls import Calls
-from stallscope.tracers.engines.ebpf.measures.ioctl import Ioctl
-from stallscope.tracers.engines.ebpf.measures.timeline import Timeline
+from stallscope.tracers.engines.ebpf.measures.ioctl import IoctlCollector
+from stallscope.tracers.measures.calls import Calls
+from stallscope.tracers.measures.ioctl import Ioctl
 from stallscope.tracers.measures.span_options import SpanOptions
+from stallscope.tracers.measures.timeline import Timeline
 from test_ioctl import TRACE_IOCTL
 from tracing import Trace, Traced
 
@@ -84,8 +85,8 @@ def test_ioctls_are_spans_as_long_as_in_the_accounts(trace: Trace, tmp_path: Pat
 
 
 def test_ioctls_are_inside_the_functions_that_make_them(trace: Trace, tmp_path: Path) -> None:
-    ioctls = Ioctl(nvidia_major=0, alone=False, spans=MANY)
-    traced = trace("cuda_calls", "plain", 2, 10, 500, measures=(ioctls, Calls(ioctls=ioctls, spans=MANY), Timeline()))
+    ioctls = IoctlCollector(Ioctl(alone=False, spans=MANY), nvidia_major=0)
+    traced = trace("cuda_calls", "plain", 2, 10, 500, measures=(ioctls, Calls(spans=MANY), Timeline()))
     writers.write_all(traced.profile, [str(tmp_path / "x.pftrace")])
     slices = perfetto_rules.read((tmp_path / "x.pftrace").read_bytes()).slices
     names = {each.name for each in events(traced).call_names if each.kind == "ioctl"}

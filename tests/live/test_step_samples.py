@@ -15,11 +15,12 @@ from runner import FOLDER, SYSTEM_PYTHON
 from stallscope.converters.summary.steps import steps_of
 from stallscope.tracers.apis.steps import StepFunction, StepFunctions
 from stallscope.tracers.apis.wanted import Library
-from stallscope.tracers.engines.ebpf.measures import steps as measure
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
-from stallscope.tracers.engines.ebpf.measures.oncpu import OnCpu
-from stallscope.tracers.engines.ebpf.measures.timeline import Timeline
+from stallscope.tracers.engines.ebpf.measures.steps import StepsCollector
+from stallscope.tracers.measures import steps as measure
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.oncpu import OnCpu
 from stallscope.tracers.measures.span_options import SpanOptions
+from stallscope.tracers.measures.timeline import Timeline
 from tracing import SURVIVES, Trace
 
 pytestmark = pytest.mark.usefixtures("live")
@@ -54,7 +55,7 @@ json.dump(ran, open(sys.argv[1], "w"))
 
 def test_each_sample_is_recorded_that_is_counted(trace: Trace) -> None:
     functions = StepFunctions.of([StepFunction(Library.at(str(FOLDER / "steps")), "train_step")])
-    steps = measure.Steps(functions, SpanOptions(1 << 16))
+    steps = StepsCollector(measure.Steps(functions, SpanOptions(1 << 16)))
     running = OnCpu(FREQUENCY, one_by_one=True)
     traced = trace("steps", 60, measures=(OffCpu(), running, steps, Timeline()))
     profile, scheduling = traced.profile, traced.profile.scheduling

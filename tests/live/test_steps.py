@@ -13,10 +13,11 @@ from stallscope.converters.model.steps import Steps
 from stallscope.converters.summary.steps import steps_of
 from stallscope.tracers.apis.steps import StepFunction, StepFunctions
 from stallscope.tracers.apis.wanted import Library
-from stallscope.tracers.engines.ebpf.measures import steps as measure
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
-from stallscope.tracers.engines.ebpf.measures.timeline import Timeline
+from stallscope.tracers.engines.ebpf.measures.steps import StepsCollector
+from stallscope.tracers.measures import steps as measure
+from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.span_options import SpanOptions
+from stallscope.tracers.measures.timeline import Timeline
 from tracing import Trace, Traced
 
 pytestmark = pytest.mark.usefixtures("live")
@@ -30,7 +31,7 @@ WALL, CONVERT = (str(Path(sys.executable).with_name(name)) for name in ("trace-w
 
 def measured(trace: Trace, *arguments: int, function: str = "train_step") -> tuple[Steps, Traced]:
     functions = StepFunctions.of([StepFunction(Library.at(str(WORKLOAD)), function)])
-    steps = measure.Steps(functions, SpanOptions(1 << 16))
+    steps = StepsCollector(measure.Steps(functions, SpanOptions(1 << 16)))
     traced = trace("steps", *arguments, measures=(OffCpu(), steps, Timeline()))
     assert traced.profile.scheduling
     (found,) = steps_of(traced.profile.scheduling)

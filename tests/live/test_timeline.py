@@ -18,8 +18,9 @@ from stallscope.converters.model.scheduling import NEW, NO_STACK, Scheduling
 from stallscope.converters.model.states import BLOCKED, INTERRUPTIBLE, RUNNABLE_STATES, RUNNING
 from stallscope.converters.writers import output as writers
 from stallscope.tracers.engines.ebpf.measures import timeline
-from stallscope.tracers.engines.ebpf.measures.timeline import Timeline
+from stallscope.tracers.engines.ebpf.measures.timeline import TimelineCollector
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
+from stallscope.tracers.measures.timeline import Timeline
 from tracing import Trace, Traced
 
 if TYPE_CHECKING:
@@ -172,8 +173,8 @@ def test_what_is_lost_is_counted(trace: Trace, slots: int, reads: bool, monkeypa
     monkeypatch.setattr(timeline, "_FEWEST", slots)
     monkeypatch.setattr(Timeline, "period", None)
     if not reads:
-        monkeypatch.setattr(Timeline, "consume", lambda _: None)
-    measure = Timeline(buffer_bytes=1)
+        monkeypatch.setattr(TimelineCollector, "consume", lambda _: None)
+    measure = TimelineCollector(Timeline(buffer_bytes=1))
     traced = trace("sleeps", 300, also=(measure,))
     (tid,) = [times.tid for times in traced.profile.threads]
     found = events(traced)
@@ -250,7 +251,7 @@ def test_files_of_a_command(live: None, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kept", ["newest", "first"])
 def test_a_limit(trace: Trace, kept: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stallscope.tracers.engines.ebpf.measures.recorder._BLOCK", 64)
-    measure = Timeline(1000, kept)
+    measure = TimelineCollector(Timeline(1000, kept))
     traced = trace("pipe_chain", 3, 500, also=(measure,))
     found = events(traced)
     check_order(found)

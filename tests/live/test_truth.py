@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from stallscope.converters.model import ThreadTimes
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
+from stallscope.tracers.measures.offcpu import OffCpu
 from tracing import RUNNABLE, Trace, Traced
 
 MS = 1_000_000

@@ -33,12 +33,13 @@ from stacks_truth import (
 from stallscope.converters.model import Frame, Profile, Sample
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf.assemble import profile_of
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
+from stallscope.tracers.engines.ebpf.measures.registry import collectors
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF, ProbeOptions, Probes
 from stallscope.tracers.engines.ebpf.session import Session
 from stallscope.tracers.images.elf import BytesSource, ElfFile
 from stallscope.tracers.kernel.records import MAX_FRAMES, RecordSink
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
+from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.unwind.cache import TableCache
 from tracing import RUNNABLE, Trace, Traced, run_traced
 
@@ -88,14 +89,14 @@ class SettledContainer(SettledWorkload, Container):
 def trace_workload(workload: Workload, knobs: Mapping[str, int] | None = None) -> Traced:
     scope = Scope(pids=list(workload.pids))
     scope.resolve()
-    return run_traced(workload, ProbeOptions(scope, (OffCpu(),), knobs=knobs or {}), None)
+    return run_traced(workload, ProbeOptions(scope, collectors([OffCpu()]), knobs=knobs or {}), None)
 
 
 def trace_process(pid: int, seconds: float) -> Profile:
     scope = Scope(pids=[pid])
     scope.resolve()
     sink = RecordSink()
-    engine = Probes(ProbeOptions(scope, (OffCpu(),)), sink)
+    engine = Probes(ProbeOptions(scope, collectors([OffCpu()])), sink)
     try:
         return profile_of(Session(engine, None, seconds).run(sink), "Off-CPU time")
     finally:

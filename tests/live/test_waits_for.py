@@ -20,8 +20,8 @@ from stallscope.converters.summary.summarize import summarize
 from stallscope.converters.writers.base.options import WriteOptions
 from stallscope.converters.writers.waits_for import graph as graph_module
 from stallscope.converters.writers.waits_for.graph import picture
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
-from stallscope.tracers.engines.ebpf.measures.wakeup import MAX_DEPTH, WakeUp
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.wakeup import MAX_DEPTH, WakeUp
 from tracing import RUNNABLE, Trace, Traced
 
 MS = 1_000_000

@@ -16,10 +16,11 @@ from stallscope.converters import pprof
 from stallscope.converters.model import Sample
 from stallscope.converters.model.wakers import has_waker, links, own_part
 from stallscope.tracers.base.scope import Scope
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
-from stallscope.tracers.engines.ebpf.measures.wakeup import MAX_DEPTH, WakeUp
+from stallscope.tracers.engines.ebpf.measures.registry import collectors
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF, ProbeOptions
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.wakeup import MAX_DEPTH, WakeUp
 from tracing import RUNNABLE, Trace, Traced, run_traced
 
 MS = 1_000_000
@@ -198,7 +199,7 @@ def test_waker_outside_of_the_scope_has_a_name_and_a_stack(trace: Trace) -> None
     with Workload("pipe_chain", 3, 400, 500, linger=True) as workload:
         scope = Scope(pids=[workload.pids[1]])
         scope.resolve()
-        traced = run_traced(workload, ProbeOptions(scope, (WakeUp(),)), 1.0)
+        traced = run_traced(workload, ProbeOptions(scope, collectors([WakeUp()])), 1.0)
     waits = waits_in(traced, "read_token")
     expected = f"stage-0-{workload.pids[0]}"
     assert times(waits)[expected] >= 0.95 * times(waits).total() > 0, times(waits)

@@ -21,7 +21,7 @@ from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import probes as engine_module
 from stallscope.tracers.engines.ebpf.assemble import profile_of
 from stallscope.tracers.engines.ebpf.capture import Capture
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
+from stallscope.tracers.engines.ebpf.measures.registry import collectors
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes, load_shape
 from stallscope.tracers.engines.ebpf.session import Session
 from stallscope.tracers.engines.ebpf.unwinding import Unwinding
@@ -30,6 +30,7 @@ from stallscope.tracers.images.maps import Mapping
 from stallscope.tracers.kernel.records import ENDS, RecordSink
 from stallscope.tracers.kernel.shapes import BTF_SHAPES
 from stallscope.tracers.kernel.sleepers import Pages, Sleeper, Sleepers
+from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.outside.reads import Memory
 from stallscope.tracers.unwind import loader
 from stallscope.tracers.unwind.compiling import Compiling
@@ -179,7 +180,7 @@ def trace(pid: int, seconds: float, on_poll: Callable[[], None] = lambda: None) 
     scope = Scope(pids=[pid])
     scope.resolve()
     sink = RecordSink()
-    engine = Probes(ProbeOptions(scope, (OffCpu(),)), sink)
+    engine = Probes(ProbeOptions(scope, collectors([OffCpu()])), sink)
     try:
         capture = Session(engine, None, seconds).run(sink, lambda *_: on_poll())
         kept = replace(capture, stacks=dict(capture.stacks))  # which a profile is made out of
@@ -301,7 +302,7 @@ def test_walking_again_takes_nobody_into_the_scope() -> None:
     """The process id of a target that ended may come back."""
     gone, stays = pausing(), pausing()
     scope = Scope(pids=[gone, stays])
-    engine = Probes(ProbeOptions(scope, (OffCpu(),)), lambda data: None)
+    engine = Probes(ProbeOptions(scope, collectors([OffCpu()])), lambda data: None)
     other = 0
     try:
         scope.resolve()
@@ -342,7 +343,7 @@ def test_sleeping_threads_have_the_same_stacks_in_every_shape(monkeypatch: pytes
 def test_walk_by_user_space_ends_where_memory_cannot_be_read() -> None:
     scope = Scope(pids=[child := pausing()])
     scope.resolve()
-    loaded = load_shape(ProbeOptions(scope, (OffCpu(),)), BTF_SHAPES[1])
+    loaded = load_shape(ProbeOptions(scope, collectors([OffCpu()])), BTF_SHAPES[1])
     sleepers = Sleepers(loaded, BTF_SHAPES[1].sleepers)
     memory = Memory(child)
     try:

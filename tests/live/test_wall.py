@@ -12,10 +12,10 @@ from commands import Tracer, load, run, traced_run
 from paths import PATHS
 from runner import FOLDER, Workload
 from stallscope.converters.model import Profile, ThreadTimes
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
-from stallscope.tracers.engines.ebpf.measures.oncpu import OnCpu
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.oncpu import OnCpu
 from tracing import RUNNABLE, Trace, Traced
 
 pytestmark = pytest.mark.usefixtures("live")

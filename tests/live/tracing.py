@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from runner import Workload
 from stallscope.converters.model import Profile, Sample, ThreadTimes
 from stallscope.converters.model.calls import CallTimes
 from stallscope.tracers.engines.ebpf.assemble import profile_of
+from stallscope.tracers.engines.ebpf.measures.protocol import Collector
+from stallscope.tracers.engines.ebpf.measures.registry import collectors
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
 from stallscope.tracers.engines.ebpf.session import Session
 from stallscope.tracers.kernel.records import RecordSink
+from stallscope.tracers.measures.protocol import Measure
 
 RUNNABLE = ("runnable-woken", "runnable-preempted")
 SURVIVES = "import signal; signal.signal(signal.SIGTRAP, lambda *_: None)"
@@ -104,6 +107,19 @@ def pids(profile: Profile) -> set[object]:
 def tids(profile: Profile) -> set[object]:
     """Of the threads that a profile knows of."""
     return {sample.label("tid") for sample in profile.samples} | {times.tid for times in profile.threads}
+
+
+def is_measure(each: Measure | Collector) -> TypeGuard[Measure]:
+    """A specification is a dataclass, its collector is not."""
+    return is_dataclass(each)
+
+
+def collecting(measures: Iterable[Measure | Collector]) -> tuple[Collector, ...]:
+    """The collectors of measures, and those that a test has made itself."""
+    made = [collectors([each])[0] if is_measure(each) else each for each in measures]
+    for each in made:
+        each.beside(made)
+    return tuple(made)
 
 
 def run_traced(workload: Workload, options: ProbeOptions, duration: float | None) -> Traced:

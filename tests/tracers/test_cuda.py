@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 from stallscope.tracers.cuda import main
 from stallscope.tracers.engines.protocol import Request
+from stallscope.tracers.measures.calls import Calls
+from stallscope.tracers.measures.ioctl import Ioctl
+from stallscope.tracers.measures.span_options import SpanOptions
+from stallscope.tracers.measures.timeline import LIMIT
 
 
 def test_defaults(recorded: list[Request]) -> None:
@@ -16,7 +20,7 @@ def test_defaults(recorded: list[Request]) -> None:
     assert (ioctls.name, ioctls.columns) == ("ioctl", measure.columns)
     assert (measure.name, request.what) == ("calls", "Time in calls")
     assert [(column.name, column.unit) for column in measure.columns] == [("calls", "nanoseconds"), ("calls", "count")]
-    assert measure.knobs() == {"measure_calls": 1}
+    assert (ioctls, measure) == (Ioctl(alone=False), Calls())
 
 
 @pytest.mark.parametrize(
@@ -43,6 +47,4 @@ def test_a_timeline_has_the_calls(recorded: list[Request], tmp_path: Path) -> No
     main(["-p", "1", "--span-over", "2ms", "-o", str(tmp_path / "x.pftrace")])
     _, calls, timeline = recorded[0].measures
     assert timeline.name == "timeline"
-    assert calls.knobs() == {"measure_calls": 1, "record_call_spans": 1, "call_span_over": 2_000_000}
-    assert calls.sizes(1)["call_spans"] == 16 << 20
-    assert calls.period
+    assert calls == Calls(spans=SpanOptions(LIMIT, "newest", 2_000_000, 16 << 20))

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from stallscope.tracers.engines.protocol import Request
 from stallscope.tracers.func import main
+from stallscope.tracers.measures.calls import Calls
+from stallscope.tracers.measures.events import Events
 
 LIBC = next(line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "/libc.so" in line)
 
@@ -16,14 +18,16 @@ def test_what_is_traced(recorded: list[Request]) -> None:
     (request,) = recorded
     (measure,) = request.measures
     assert (measure.name, request.what, request.command) == ("calls", "Time in calls", ())
-    assert measure.modules[1:] == (LIBC, "libm.so.6")
+    assert isinstance(measure, Calls)
+    assert [library.path for library in measure.wanted.libraries] == [LIBC, "libm.so.6"]
 
 
 def test_what_is_counted(recorded: list[Request]) -> None:
     assert main([f"{LIBC}:getenv", "t:sched:sched_switch", "--count", "-p", "4711"]) == 1
     (measure,) = recorded[0].measures
     assert (measure.name, recorded[0].what) == ("events", "Events")
-    assert measure.modules == (LIBC,)
+    assert isinstance(measure, Events)
+    assert [library.path for library in measure.wanted.libraries] == [LIBC]
 
 
 def test_functions_of_the_kernel(recorded: list[Request]) -> None:

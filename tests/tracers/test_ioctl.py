@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from stallscope.tracers.engines.ebpf.measures.ioctl import Ioctl
 from stallscope.tracers.engines.protocol import Request
 from stallscope.tracers.ioctl import main
+from stallscope.tracers.measures.ioctl import Ioctl
 from stallscope.tracers.measures.span_options import SpanOptions
 
 
@@ -17,7 +17,7 @@ def test_defaults(recorded: list[Request]) -> None:
     (measure,) = request.measures
     assert (measure.name, request.what) == ("ioctl", "Time in ioctl calls")
     assert [(column.name, column.unit) for column in measure.columns] == [("ioctl", "nanoseconds"), ("calls", "count")]
-    assert measure.knobs() == {"measure_ioctl": 1, "ioctl_rows": 1, "nvidia_major": 195}
+    assert measure == Ioctl()
 
 
 @pytest.mark.parametrize("arguments", [[], ["-p", "1", "--state", "S"], ["-p", "1", "-F", "99"], ["-a", "-p", "1"]])
@@ -42,7 +42,7 @@ def test_a_timeline_has_its_spans(recorded: list[Request], tmp_path: Path) -> No
     calls, timeline = recorded[0].measures
     assert timeline.name == "timeline"
     assert isinstance(calls, Ioctl)
-    assert calls._span_options == SpanOptions(7, "first", 10_000, 16 << 20)
+    assert calls.spans == SpanOptions(7, "first", 10_000, 16 << 20)
 
 
 @pytest.mark.parametrize("over", ["10", "us", "-1us", "1e3us", "10 us", "1h"])

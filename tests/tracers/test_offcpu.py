@@ -13,12 +13,13 @@ from stallscope.tracers.base import privilege
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import probes
 from stallscope.tracers.engines.ebpf.engine import Ebpf
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
+from stallscope.tracers.engines.ebpf.measures.registry import collectors
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
 from stallscope.tracers.engines.protocol import Request
 from stallscope.tracers.kernel import libbpf
 from stallscope.tracers.kernel.records import RUNNABLE, STATES, WaitSum, pack_thread, parse_thread
 from stallscope.tracers.kernel.shapes import RAW_SHAPES
+from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.offcpu import main
 
 FOREVER = (1 << 64) - 1
@@ -121,11 +122,10 @@ def test_defaults(recorded: list[Any]) -> None:
     assert main(["-p", "4711"]) == 1
     ((engine, request),) = recorded
     assert engine == Ebpf()
-    (measure,) = request.measures
-    assert measure.knobs() == {"measure_offcpu": 1, "min_wait": 0, "max_wait": FOREVER, "state_mask": ALL}
+    assert request.measures == (OffCpu(),)
     assert request.scope.pids == [4711]
     assert request.scope.children
-    assert request == Request(request.scope, (measure,), "Off-CPU time")
+    assert request == Request(request.scope, (OffCpu(),), "Off-CPU time")
 
 
 def test_all_options_arrive(recorded: list[Any]) -> None:
@@ -133,8 +133,7 @@ def test_all_options_arrive(recorded: list[Any]) -> None:
     kernel_side = ["-U", "--table-size", "4096", "--buffer", "1", "--unwind-memory", "7", "--btf", "/btf"]
     main(["-d", "2.5", "--no-children", "--container-pid", *filters, *kernel_side, "--", "./train", "-p", "1"])
     ((engine, request),) = recorded
-    (measure,) = request.measures
-    assert measure.knobs() == {"measure_offcpu": 1, "min_wait": 10_000, "max_wait": 1_000_500, "state_mask": 1 << 2}
+    assert request.measures == (OffCpu(10_000, 1_000_500, frozenset({"uninterruptible"})),)
     assert engine == Ebpf(True, False, Path("/btf"), 4096, 1 << 20, 7 << 20)
     assert not request.scope.children
     assert (request.command, request.duration) == (("./train", "-p", "1"), 2.5)
@@ -162,7 +161,7 @@ def bits(*states: str) -> int:
 def test_states(states: list[str], mask: int, recorded: list[Any]) -> None:
     main(["-a", *(argument for state in states for argument in ("--state", state))])
     ((_, request),) = recorded
-    assert request.measures[0].knobs()["state_mask"] == mask
+    assert collectors(request.measures)[0].knobs()["state_mask"] == mask
 
 
 def test_every_state_that_is_not_new_can_be_asked_for() -> None:
@@ -178,7 +177,7 @@ def test_whether_tables_are_waited_for(option: list[str], wait: bool, recorded: 
 
 
 def test_a_switch_that_began_before_its_thread_was_taken_into_the_scope(root: None) -> None:
-    asked = ProbeOptions(Scope(everything=True), (OffCpu(),), user_stacks=False, kernel_stacks=False)
+    asked = ProbeOptions(Scope(everything=True), collectors([OffCpu()]), user_stacks=False, kernel_stacks=False)
     loaded = probes.load_shape(asked, RAW_SHAPES[0])
     try:
         tid, start = 0, time.monotonic_ns() + 10**12

@@ -9,19 +9,18 @@ from pathlib import Path
 import pytest
 from stallscope.converters.base import helpers
 from stallscope.tracers import offcpu, wakeup, wall
-from stallscope.tracers.engines.ebpf.measures.protocol import columns_of
 from stallscope.tracers.engines.protocol import Request
+from stallscope.tracers.measures.locks import Locks
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.protocol import columns_of
+from stallscope.tracers.measures.wakeup import WakeUp
 
 
 def test_the_measure(recorded: list[Request]) -> None:
     assert wakeup.main(["-p", "4711", "--depth", "16", "--min-block", "5", "--max-block", "9"]) == 1
     (request,) = recorded
-    measure, locks = request.measures
-    assert locks.name == "locks"
+    assert request.measures == (WakeUp(16, 5_000, 9_000), Locks())
     assert request.what == "Blocked time by waker"
-    assert [column.name for column in measure.columns] == ["blocked", "count", "min", "max"]
-    knobs = measure.knobs()
-    assert (knobs["chain_depth"], knobs["min_wait"], knobs["max_wait"]) == (16, 5000, 9000)
 
 
 def test_locks_can_be_left_out(recorded: list[Request]) -> None:
@@ -37,7 +36,7 @@ def test_events_for_a_critical_path(recorded: list[Request]) -> None:
 
 def test_default_depth(recorded: list[Request]) -> None:
     wakeup.main(["-a"])
-    assert recorded[0].measures[0].knobs()["chain_depth"] == 4
+    assert recorded[0].measures[0] == WakeUp(4)
 
 
 @pytest.mark.parametrize(
@@ -70,8 +69,8 @@ def test_wakers_beside_other_measures(main: Callable[[list[str]], int], time: st
 def test_wakers_of_the_waits_that_count(recorded: list[Request]) -> None:
     offcpu.main(["-p", "4711", "--wakers", "--min-block", "5", "--state", "uninterruptible"])
     waits, wakers = recorded[0].measures
-    for knob in ("min_wait", "max_wait", "state_mask"):
-        assert waits.knobs()[knob] == wakers.knobs()[knob]
+    states = frozenset({"uninterruptible"})
+    assert (waits, wakers) == (OffCpu(5_000, states=states), WakeUp(1, 5_000, states=states, alone=False))
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.engines.ebpf.engine import Ebpf
-from stallscope.tracers.engines.ebpf.measures.protocol import columns_of
 from stallscope.tracers.engines.protocol import Request
+from stallscope.tracers.measures.protocol import columns_of
 from stallscope.tracers.wall import main
 
 

@@ -8,7 +8,7 @@ from runner import FOLDER
 from stallscope.tracers.apis.targets import Target, Targets
 from stallscope.tracers.command.asking import Compiler
 from stallscope.tracers.engines.ebpf.measures.answers import LOSSES
-from stallscope.tracers.engines.ebpf.measures.asked_calls import AskedCalls
+from stallscope.tracers.measures.calls import AskedCalls
 from stallscope.tracers.questions.asked import Asked
 from tracing import Traced
 
@@ -26,10 +26,10 @@ def calls(lines: list[str], *, over: int = 0) -> AskedCalls:
     targets = Targets.of([Target.parse(f"{FOLDER}/sleeps:sleep_*ms")])
     return AskedCalls(
         targets,
-        replace(asked, over=over),
-        Compiler(),
-        lambda name, line: lines.append(f"{name} {line.text}"),
         over=over,
+        asked=replace(asked, over=over),
+        compiler=Compiler(),
+        show=lambda name, line: lines.append(f"{name} {line.text}"),
     )
 
 

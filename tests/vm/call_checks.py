@@ -13,11 +13,11 @@ from stallscope.converters.model import Profile
 from stallscope.tracers.apis import events as apis_of_events
 from stallscope.tracers.apis.events import EventTarget
 from stallscope.tracers.apis.wanted import Library, Wanted
-from stallscope.tracers.engines.ebpf.measures.calls import Calls
-from stallscope.tracers.engines.ebpf.measures.events import Events
-from stallscope.tracers.engines.ebpf.measures.ioctl import Ioctl
-from stallscope.tracers.engines.ebpf.measures.kernel_calls import KernelCalls
+from stallscope.tracers.engines.ebpf.measures.event_probes import chosen_in_kernel
 from stallscope.tracers.kernel.uprobes import best_way
+from stallscope.tracers.measures.calls import Calls, KernelCalls
+from stallscope.tracers.measures.events import Events
+from stallscope.tracers.measures.ioctl import Ioctl
 
 
 def ioctl() -> str:
@@ -65,7 +65,7 @@ def _joined() -> str:
     """Ioctls are parts of the calls that make them: each is counted, and so is each ns, once."""
     wanted = Wanted(libraries=(Library.at(str(FOLDER / "ioctls")),), symbols=re.compile("^get_sizes$"))
     ioctls = Ioctl(alone=False)
-    profile = traced("ioctls", "inside", 2, 200, measures=(ioctls, Calls(wanted, ioctls=ioctls))).profile
+    profile = traced("ioctls", "inside", 2, 200, measures=(ioctls, Calls(wanted))).profile
     unreported = profile.lost["ioctls not reported by the kernel"]
     made = sum(each.count for each in profile.call_ioctls)
     assert made <= 2 * 2 * 200 <= made + unreported, (made, unreported)
@@ -122,7 +122,8 @@ def _check_kernel_calls() -> None:
 
 
 def _events(*texts: str) -> Events:
-    return Events(apis_of_events.Events.all_of([], map(EventTarget.parse, texts)))
+    wanted = apis_of_events.Events.all_of([], map(EventTarget.parse, texts))
+    return Events(wanted, chosen_in_kernel(wanted))
 
 
 def _counts(profile: Profile) -> dict[str, int]:

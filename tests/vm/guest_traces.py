@@ -13,11 +13,11 @@ from stacks_truth import reaches_start
 from stallscope.converters import pprof
 from stallscope.converters.model import Profile
 from stallscope.tracers.base.scope import Scope
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
-from stallscope.tracers.engines.ebpf.measures.protocol import Measure
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
 from stallscope.tracers.kernel.records import MAX_FRAMES
-from tracing import Traced, run_traced
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.protocol import Measure
+from tracing import Traced, collecting, run_traced
 
 ROOT = Path(__file__).resolve().parents[2]
 TRACE = str(ROOT / ".venv/bin/trace-offcpu")
@@ -31,7 +31,7 @@ def traced(name: str, *arguments: object, measures: tuple[Measure, ...] = (), **
     with Workload(name, *arguments, linger=True) as workload:
         scope = Scope(pids=list(workload.pids))
         scope.resolve()
-        return run_traced(workload, ProbeOptions(scope, measures or (OffCpu(),), **options), None)
+        return run_traced(workload, ProbeOptions(scope, collecting(measures or [OffCpu()]), **options), None)
 
 
 def run(*command: str, timeout: float = 120) -> str:

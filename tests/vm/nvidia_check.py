@@ -24,16 +24,16 @@ from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
 from stallscope.tracers.apis.wanted import Wanted
 from stallscope.tracers.base.scope import Scope
-from stallscope.tracers.engines.ebpf.measures.calls import Calls
-from stallscope.tracers.engines.ebpf.measures.ioctl import Ioctl
-from stallscope.tracers.engines.ebpf.measures.locks import Locks
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
-from stallscope.tracers.engines.ebpf.measures.oncpu import OnCpu
-from stallscope.tracers.engines.ebpf.measures.protocol import Measure
-from stallscope.tracers.engines.ebpf.measures.wakeup import WakeUp
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
+from stallscope.tracers.measures.calls import Calls
+from stallscope.tracers.measures.ioctl import Ioctl
+from stallscope.tracers.measures.locks import Locks
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.oncpu import OnCpu
+from stallscope.tracers.measures.protocol import Measure
+from stallscope.tracers.measures.wakeup import WakeUp
 from standin_driver import module_file
-from tracing import Traced, run_traced
+from tracing import Traced, collecting, run_traced
 
 ROOT = Path(__file__).resolve().parents[2]
 PROCESSES = 8
@@ -102,7 +102,7 @@ def nvidia() -> str:
         waits = _check_waits(_ran(OffCpu()))
         counted = _check_ioctls(_ran(Ioctl()))
         ioctls = Ioctl(alone=False)
-        _check_calls(_ran(ioctls, Calls(Wanted(), ioctls=ioctls)))
+        _check_calls(_ran(ioctls, Calls(Wanted())))
     return (
         f"{' → '.join(PATH[2:])}: what processes wait within {waits:.1%} of their own clock; {counted:,} ioctls, all "
         "counted by name, and told as parts of the calls that make them"
@@ -185,7 +185,7 @@ def _traced(workload: Workload, *measures: Measure) -> Ran:
     scope = Scope(pids=list(workload.pids))
     scope.resolve()
     before = _counters()
-    traced = run_traced(workload, ProbeOptions(scope, measures), None)
+    traced = run_traced(workload, ProbeOptions(scope, collecting(measures)), None)
     driver = {name: value - before[name] for name, value in _counters().items()}
     print("\n=====", *(measure.name for measure in measures), driver)
     render(summarize(traced.profile), sys.stdout, width=150)

@@ -16,10 +16,11 @@ from runner import FOLDER, Workload
 from stallscope.converters.model import Profile
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf.assemble import profile_of
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
+from stallscope.tracers.engines.ebpf.measures.registry import collectors
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
 from stallscope.tracers.engines.ebpf.session import Session
 from stallscope.tracers.kernel.records import RecordSink
+from stallscope.tracers.measures.offcpu import OffCpu
 
 
 def demo() -> str:
@@ -64,7 +65,7 @@ def _killed() -> Profile:
         scope = Scope(pids=list(workload.pids))
         scope.resolve()
         sink = RecordSink()
-        engine = Probes(ProbeOptions(scope, (OffCpu(),)), sink)
+        engine = Probes(ProbeOptions(scope, collectors([OffCpu()])), sink)
         polls = itertools.count()
         try:
             session = Session(engine, None, 60)

@@ -16,14 +16,14 @@ from stallscope.converters.model.calls import CallTimes
 from stallscope.converters.model.wakers import links, own_part
 from stallscope.tracers.apis.wanted import Library, Wanted
 from stallscope.tracers.base.scope import Scope
-from stallscope.tracers.engines.ebpf.measures.calls import Calls
-from stallscope.tracers.engines.ebpf.measures.ioctl import Ioctl
-from stallscope.tracers.engines.ebpf.measures.protocol import Measure
-from stallscope.tracers.engines.ebpf.measures.wakeup import WakeUp
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
+from stallscope.tracers.measures.calls import Calls
+from stallscope.tracers.measures.ioctl import Ioctl
+from stallscope.tracers.measures.protocol import Measure
+from stallscope.tracers.measures.wakeup import WakeUp
 from stap_check import FUNCTIONS, TOTALS, WORKLOAD, check_account, check_gone, ended, trace
 from stap_modules import CALLS, PRODUCER, module_of
-from tracing import run_traced
+from tracing import collecting, run_traced
 
 _Value = TypeVar("_Value")
 _HELD_US = 100_000
@@ -65,7 +65,7 @@ def cuda() -> str:
     wanted = Wanted(libraries=(Library.at(PRODUCER),), symbols=re.compile(CALLS))
     ioctls = Ioctl(alone=False)
     more = ("--lib", PRODUCER, "--sym", CALLS)
-    ours, theirs = _both("cuda", WORKLOAD, (ioctls, Calls(wanted, ioctls=ioctls)), more)
+    ours, theirs = _both("cuda", WORKLOAD, (ioctls, Calls(wanted)), more)
     calls, differs = _compare_calls(ours, theirs)
     functions = _compare_stacks(ours, theirs)
     assert calls >= 2 * WORKLOAD[1] - 1, calls
@@ -108,7 +108,7 @@ def _both(
         theirs = trace(module, stem, running.pids, output, *more)
         scope = Scope(pids=list(running.pids))
         scope.resolve()
-        ours = run_traced(running, ProbeOptions(scope, measures), None)
+        ours = run_traced(running, ProbeOptions(scope, collecting(measures)), None)
         found = ended(theirs, output)
     check_account(found)
     check_gone()

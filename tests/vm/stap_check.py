@@ -14,8 +14,9 @@ from runner import Workload
 from stallscope.converters import pprof
 from stallscope.converters.model import Profile
 from stallscope.tracers.base.scope import Scope
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
+from stallscope.tracers.engines.ebpf.measures.registry import collectors
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
+from stallscope.tracers.measures.offcpu import OffCpu
 from stap_modules import ROOT, module_of
 from tracing import run_traced
 
@@ -39,7 +40,7 @@ def run() -> str:
         theirs = trace(module, "offcpu", workload.pid, "/run/stap.pb.gz")
         scope = Scope(pids=list(workload.pids))
         scope.resolve()
-        ours = run_traced(workload, ProbeOptions(scope, (OffCpu(),)), None)
+        ours = run_traced(workload, ProbeOptions(scope, collectors([OffCpu()])), None)
         found = ended(theirs, "/run/stap.pb.gz")
     differs = max(_difference(ours.profile, found, function) for function in FUNCTIONS)
     check_account(found)

@@ -15,10 +15,11 @@ from stacks_truth import reaches_start
 from stallscope.converters.model.phases import STATES, phases
 from stallscope.converters.model.states import RUNNING
 from stallscope.tracers.base.scope import Scope
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
-from stallscope.tracers.engines.ebpf.measures.oncpu import OnCpu
-from stallscope.tracers.engines.ebpf.measures.timeline import Timeline
+from stallscope.tracers.engines.ebpf.measures.registry import collectors
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.oncpu import OnCpu
+from stallscope.tracers.measures.timeline import Timeline
 from tracing import Traced, run_traced
 
 MS = 1_000_000
@@ -122,7 +123,7 @@ def peer() -> str:
         wait_for_link(theirs.pid)
         scope = Scope(pids=list(workload.pids))
         scope.resolve()
-        ours = run_traced(workload, ProbeOptions(scope, (OffCpu(),)), None)
+        ours = run_traced(workload, ProbeOptions(scope, collectors([OffCpu()])), None)
         theirs.send_signal(signal.SIGINT)
         said, errors = theirs.communicate(timeout=60)
     assert theirs.returncode == 0, errors

@@ -13,18 +13,18 @@ from dataclasses import dataclass
 
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import probes
-from stallscope.tracers.engines.ebpf.measures.calls import Calls
-from stallscope.tracers.engines.ebpf.measures.gil import Gil
-from stallscope.tracers.engines.ebpf.measures.ioctl import Ioctl
-from stallscope.tracers.engines.ebpf.measures.locks import Locks
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
-from stallscope.tracers.engines.ebpf.measures.oncpu import OnCpu
-from stallscope.tracers.engines.ebpf.measures.timeline import Timeline
-from stallscope.tracers.engines.ebpf.measures.wakeup import MAX_DEPTH, WakeUp
+from stallscope.tracers.engines.ebpf.measures.registry import collectors
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
 from stallscope.tracers.kernel.bpfobject import Object, Program
 from stallscope.tracers.kernel.libbpf import library
 from stallscope.tracers.kernel.shapes import Shape
+from stallscope.tracers.measures.calls import Calls
+from stallscope.tracers.measures.ioctl import Ioctl
+from stallscope.tracers.measures.locks import Gil, Locks
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.oncpu import OnCpu
+from stallscope.tracers.measures.timeline import Timeline
+from stallscope.tracers.measures.wakeup import MAX_DEPTH, WakeUp
 
 MOST_STACK = 512
 """MAX_BPF_STACK of linux/filter.h: for all frames of a chain of calls together."""
@@ -74,7 +74,9 @@ def programs(shape: Shape) -> list[Verified]:
     Object.load = load_with_logs  # type: ignore[method-assign]
     try:
         measures = OffCpu(), OnCpu(one_by_one=True), Timeline(), Ioctl(), Calls(), WakeUp(MAX_DEPTH), Locks(), Gil()
-        loaded = probes.load_shape(ProbeOptions(Scope(everything=True), measures, python=True, intervals=True), shape)
+        loaded = probes.load_shape(
+            ProbeOptions(Scope(everything=True), collectors(measures), python=True, intervals=True), shape
+        )
     finally:
         Object.load = load  # type: ignore[method-assign]
     try:

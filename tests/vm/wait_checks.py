@@ -12,10 +12,11 @@ from stallscope.converters.model import Sample
 from stallscope.converters.model.locks import OWNER, SHARED
 from stallscope.converters.model.wakers import has_waker, links, own_part
 from stallscope.converters.transforms.critical_path import critical_path, thread_of
-from stallscope.tracers.engines.ebpf.measures.locks import Locks, kernel_knows_caches, kernel_tells
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
-from stallscope.tracers.engines.ebpf.measures.timeline import Timeline
-from stallscope.tracers.engines.ebpf.measures.wakeup import WakeUp
+from stallscope.tracers.engines.ebpf.measures.locks import kernel_knows_caches, kernel_tells
+from stallscope.tracers.measures.locks import Locks
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.timeline import Timeline
+from stallscope.tracers.measures.wakeup import WakeUp
 
 
 def wakeup() -> str:

@@ -6,9 +6,9 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from .targets import Program, Target, Targets, expression, libraries
 from .wanted import LETTERS, Library
@@ -16,6 +16,13 @@ from .wanted import LETTERS, Library
 USDT, TRACEPOINT, KERNEL = "u", "t", "k"
 KINDS = (USDT, TRACEPOINT, KERNEL)
 _SUGGESTIONS = 3
+
+
+class Chosen(NamedTuple):
+    """What the user named of the kernel, as the kernel has it."""
+
+    tracepoints: Sequence[str] = ()
+    functions: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from ..bcc.compiler import compile_c
 from ..bcc.place import find
 from ..dwarf.parameters import Parameters, member_names
 from ..engines.ebpf.measures.answers import planned, program_text
-from ..engines.ebpf.measures.asked_calls import AskedCalls
 from ..images.elf import ElfError, ElfFile, FileSource
 from ..images.files import HOST
 from ..images.functions import Function, find_functions, function_names
+from ..measures.calls import AskedCalls
 from ..measures.span_options import SpanOptions
 from ..questions.asked import Asked, Bound, Fault
 from ..questions.check import Unknown
@@ -84,7 +84,15 @@ def make_calls(targets: Targets, asked: Asked, *, quiet: bool, spans: SpanOption
         find()
     else:
         compiler(*program_text([planned(bound)], returns=True))
-    return AskedCalls(targets, asked, compiler, Printer(to_stderr=quiet).show, binder=binder, spans=spans, over=over)
+    return AskedCalls(
+        targets,
+        spans=spans,
+        over=over,
+        asked=asked,
+        compiler=compiler,
+        show=Printer(to_stderr=quiet).show,
+        binder=binder,
+    )
 
 
 def check_target(target: Target, targets: Targets, binder: Binder) -> None:

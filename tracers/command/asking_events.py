@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 
-from ..apis.events import USDT, Events, EventTarget
+from ..apis.events import USDT, Chosen, Events, EventTarget
 from ..bcc.place import find
-from ..engines.ebpf.measures.asked_events import AskedEvents
-from ..engines.ebpf.measures.event_probes import Chosen
 from ..engines.ebpf.measures.event_questions import at_entry, at_places, of_tracepoint
 from ..images.elf import ElfError, ElfFile, FileSource
 from ..images.files import HOST
 from ..images.usdt import Site, UsdtProbe, usdt_probes
 from ..kernel.tracepoints import fields
+from ..measures.events import AskedEvents
 from ..questions.asked import Asked, Fault
 from ..questions.check import Unknown
 from ..questions.operands import MOST
@@ -30,7 +29,9 @@ def make_events(events: Events, asked: Asked, chosen: Chosen, *, quiet: bool) ->
     for target in events.of_kind(USDT):
         _check_usdt(target, asked)
     find()
-    return AskedEvents(events, asked, Compiler(), Printer(to_stderr=quiet).show, binder=binder, chosen=chosen)
+    return AskedEvents(
+        events, chosen, asked=asked, compiler=Compiler(), show=Printer(to_stderr=quiet).show, binder=binder
+    )
 
 
 def _check_functions(events: Events, asked: Asked, chosen: Chosen) -> Binder | None:

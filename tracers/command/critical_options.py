@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...converters.writers.output import GRAPHS, format_of
-from ..engines.ebpf.measures.timeline import Timeline
+from ..measures.timeline import Timeline
 
 if TYPE_CHECKING:
     _Type = click.ParamType[int]

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ...converters.base.errors import StallscopeError
-from ...converters.base.text import printable, shortened
+from ...converters.base.text import printable, shortened, some
 from ...converters.base.units import plural
 from ..apis.entries import CODE, entry
-from ..apis.events import Events, nearest
+from ..apis.events import Chosen, Events, nearest
 from ..base.scope import Scope
-from ..engines.ebpf.measures.event_probes import KERNELS, NO_KPROBES, Chosen, chosen_in_kernel, is_fast
-from ..engines.ebpf.measures.probed import of_another_machine, some
+from ..engines.ebpf.measures.event_probes import KERNELS, NO_KPROBES, chosen_in_kernel, is_fast
+from ..engines.ebpf.measures.probed import of_another_machine
 from ..images.elf import ElfError, ElfFile, FileSource
 from ..images.files import HOST
 from ..images.functions import find_functions, function_names

@@ -13,9 +13,9 @@ from ...converters.base import cli
 from ...converters.base.errors import StallscopeError
 from ...converters.writers.output import format_of
 from ..base.scope import Scope
-from ..engines.ebpf.measures.offcpu import FOREVER
-from ..engines.ebpf.measures.timeline import LIMIT, Timeline
+from ..measures.offcpu import FOREVER
 from ..measures.span_options import SpanOptions
+from ..measures.timeline import LIMIT, Timeline
 
 if TYPE_CHECKING:
     from ..symbols.lines import LineTool

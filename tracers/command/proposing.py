@@ -11,30 +11,16 @@ from typing import TYPE_CHECKING, Any
 from ...converters.base.errors import StallscopeError
 from ...converters.base.text import printable
 from ..engines.auto import Auto
-from ..engines.ebpf.measures.calls import Calls
-from ..engines.ebpf.measures.ioctl import Ioctl
-from ..engines.ebpf.measures.locks import Locks
-from ..engines.ebpf.measures.offcpu import OffCpu
-from ..engines.ebpf.measures.oncpu import OnCpu
-from ..engines.ebpf.measures.protocol import Measure
-from ..engines.ebpf.measures.timeline import Timeline
-from ..engines.ebpf.measures.wakeup import WakeUp
 from ..engines.protocol import Engine
+from ..measures.commands import COMMANDS
+from ..measures.protocol import Measure
+from ..measures.timeline import Timeline
+from ..measures.wakeup import WakeUp
 from .wider import is_repeated
 
 if TYPE_CHECKING:
     from ...converters.model.next_step import NextStep
 
-_MEASURES: Mapping[str, tuple[type[Measure], ...]] = {
-    "trace-offcpu": (OffCpu,),
-    "trace-oncpu": (OnCpu,),
-    "trace-wall": (OffCpu, OnCpu),
-    "trace-wakeup": (WakeUp, Locks),
-    "trace-ioctl": (Ioctl,),
-    "trace-cuda": (Calls,),
-    "trace-func": (Calls,),
-}
-"""By command."""
 _NOT_WHOLE_HOSTS = ("perf", "eu-stack")
 _WITHOUT_ROOT = ("perf", "eu-stack")
 _TYPES = Path("/sys/kernel/btf/vmlinux")
@@ -75,7 +61,7 @@ class Proposing:
 
     def _takes(self, engine: Engine, step: NextStep) -> bool:
         words = step.words
-        measures = [kind() for kind in _MEASURES.get(step.tool, ())]
+        measures = [*COMMANDS.get(step.tool, ())]
         if "--critical" in words or any(_is_timeline(word) for word in words):
             measures.append(Timeline())
         if "-a" in words and engine.name in _NOT_WHOLE_HOSTS:

@@ -15,7 +15,7 @@ from ...converters.base.text import printable
 from ..questions.asked import Asked, Fault
 
 if TYPE_CHECKING:
-    from ..engines.ebpf.measures.answers import Line
+    from ..measures.questions import Line
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 _BEFORE, _AFTER = 40, 30

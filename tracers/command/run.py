@@ -17,10 +17,10 @@ from ..base import last_line
 from ..base.launch import shell_status
 from ..base.priority import while_the_user_waits
 from ..base.scope import Scope
-from ..engines.ebpf.measures.protocol import Measure
 from ..engines.protocol import Request
 from ..engines.stap.engine import Stap
 from ..holder.client import HOLDER
+from ..measures.protocol import Measure
 from ..outside.client import CLIENT
 from . import options
 from .engine_options import make_engine

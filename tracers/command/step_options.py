@@ -11,12 +11,11 @@ import click
 from ...converters.base.errors import StallscopeError
 from ..apis.python_steps import PythonFunction, python_function
 from ..apis.steps import StepFunction, StepFunctions
-from ..engines.ebpf.measures.protocol import Measure
-from ..engines.ebpf.measures.python_steps import PythonSteps
-from ..engines.ebpf.measures.steps import Steps
-from ..engines.ebpf.measures.timeline import Timeline
 from ..kernel.breakpoints import on_virtual_machine
+from ..measures.protocol import Measure
 from ..measures.span_options import SpanOptions
+from ..measures.steps import PythonSteps, Steps
+from ..measures.timeline import Timeline
 from . import options
 from .api_options import find_library
 

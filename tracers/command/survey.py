@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from ...converters.base.errors import StallscopeError
 from ..bcc.compiler import compile_c
 from ..engines.ebpf.health import Finding
-from ..engines.ebpf.measures.ioctl import Ioctl
-from ..engines.ebpf.measures.offcpu import OffCpu
-from ..engines.ebpf.measures.oncpu import OnCpu
-from ..engines.ebpf.measures.protocol import Measure
-from ..engines.ebpf.measures.wakeup import WakeUp
 from ..engines.protocol import Engine
+from ..measures.commands import COMMANDS
 from ..questions.asked import Asked
 from ..questions.plan import plan
 from ..questions.source import names, source
 from .engine_options import all_engines
-
-
-def commands() -> dict[str, Sequence[Measure]]:
-    """The commands that may have a choice, and their measures."""
-    return {
-        "trace-offcpu": (OffCpu(),),
-        "trace-oncpu": (OnCpu(),),
-        "trace-wall": (OffCpu(time="wall"), OnCpu(time="wall")),
-        "trace-wakeup": (WakeUp(),),
-        "trace-ioctl": (Ioctl(),),
-    }
 
 
 def survey(btf: Path | None) -> Iterator[Finding]:
@@ -49,7 +34,7 @@ def questions() -> Finding:
 
 
 def _finding(engine: Engine) -> Finding:
-    takes = {name: measures for name, measures in commands().items() if not engine.refusals(measures)}
+    takes = {name: measures for name, measures in COMMANDS.items() if not engine.refusals(measures)}
     missing = {name: engine.missing(measures) for name, measures in takes.items()}
     able = [name for name, error in missing.items() if error is None]
     error = next((error for error in missing.values() if error), None)
@@ -57,7 +42,7 @@ def _finding(engine: Engine) -> Finding:
     if not able:
         cause, remedy = (error.cause, error.remedy) if error else ("it serves no command here", "")
         return Finding(name, False, False, cause, remedy)
-    what = "every command" if len(able) == len(commands()) else ", ".join(able)
+    what = "every command" if len(able) == len(COMMANDS) else ", ".join(able)
     if error is None:
         return Finding(name, True, False, what)
     others = ", ".join(each for each in takes if each not in able)

@@ -6,13 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...converters.base.errors import StallscopeError
-from .ebpf.measures.offcpu import OffCpu
-from .ebpf.measures.oncpu import OnCpu
-from .ebpf.measures.protocol import Measure
+from ..measures.commands import WALL
+from ..measures.protocol import Measure
 from .protocol import Engine, EngineUnavailable, Outcome, Request
-
-_WALL = (OffCpu(time="wall"), OnCpu(time="wall"))
-"""What trace-wall takes, which tells of waits and of what runs."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +51,7 @@ class Auto(Engine):
             if engine.missing(request.measures) is None:
                 if not engine.refusals(request.measures):
                     ways.append(f"--engine {engine.name}")
-                elif not engine.refusals(_WALL):
+                elif not engine.refusals(WALL):
                     ways.append(f"trace-wall --engine {engine.name}")
         own = f"for your own processes: {', or '.join(ways)}" if ways else ""
         return EngineUnavailable(error.cause, "; ".join(filter(None, (error.remedy, own))))

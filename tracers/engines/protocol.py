@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ...converters.base.errors import StallscopeError
 from ..base.scope import Scope
-from .ebpf.measures.protocol import Measure
+from ..measures.protocol import Measure
 
 if TYPE_CHECKING:
     from ...converters.model import Profile

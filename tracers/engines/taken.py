@@ -15,7 +15,7 @@ from ...converters.model.processes import LATENCY_BUCKETS, ProcessTimes, latency
 from ...converters.model.sharing import SharedCall
 from ...converters.model.states import BLOCKED
 from ..base.conditions import Condition, Conditions
-from .ebpf.measures.protocol import Measure, columns_of
+from ..measures.protocol import Measure, columns_of
 from .protocol import EngineUnavailable, Request
 
 NO_STACK, NOT_SAMPLED, LOST, OTHER_STACKS = "[no stack]", "[not sampled]", "[lost]", "[other stacks]"

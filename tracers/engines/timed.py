@@ -12,7 +12,7 @@ from ...converters.model.call_ioctls import CallIoctls
 from ...converters.model.calls import CallTimes, together
 from ...converters.model.copies import Copies
 from ..kernel.records import Origin
-from .ebpf.measures.protocol import Timed
+from .rows import Timed
 
 _Part = TypeVar("_Part", CallIoctls, Copies)
 MOST = 1 << 14

@@ -19,7 +19,7 @@ from ..kernel.records import (
     Origin,
     Waker,
 )
-from .ebpf.measures.protocol import Row
+from .rows import Row
 
 _ACTIONS = Path("/sys/kernel/irq")
 _SOFTIRQS = ("HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU")

@@ -1,1 +1,1 @@
-"""The measures; each states what it needs from the kernel and turns it into rows."""
+"""What is measured: specifications, which every engine reads. How one does it is in its own folder."""

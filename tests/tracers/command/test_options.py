@@ -10,7 +10,7 @@ from stallscope.converters.base import cli
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.command import options
-from stallscope.tracers.engines.ebpf.measures.timeline import Timeline
+from stallscope.tracers.measures.timeline import Timeline
 from stallscope.tracers.symbols.lines import LineTool
 
 EXAMPLES = [("trace-x", "a"), ("trace-x", "b"), ("trace-x", "c")]
@@ -125,13 +125,13 @@ def test_a_timeline_is_recorded_where_it_shows() -> None:
     assert timeline() == timeline("-o", "x.svg", "-o", "x.trace.json", "-o", "x.speedscope.json") == ()
     for arguments in (["-o", "x.pftrace"], ["-o", "x.trace.json", "--timeline"], ["-o", "X.PFTRACE", "-o", "x.svg"]):
         (measure,) = timeline(*arguments)
-        assert (measure._limit, measure._kept, measure._every_switch) == (2_000_000, "newest", False)
+        assert (measure.limit, measure.kept, measure.every_switch) == (2_000_000, "newest", False)
     given = ("--max-events", "1000,first", "--event-buffer", "128")
     (measure,) = timeline("-o", "x.pftrace", *given)
-    assert (measure._limit, measure._kept) == (1000, "first")
-    assert measure.sizes(1)["timeline_events"] > 128 << 20 - 7
+    assert (measure.limit, measure.kept) == (1000, "first")
+    assert measure.buffer_bytes == 128 << 20
     (measure,) = options.make_timeline(parse("-a", "-o", "x.pftrace", "--max-events", "7,newest"))
-    assert (measure._limit, measure._kept, measure._every_switch) == (7, "newest", True)
+    assert (measure.limit, measure.kept, measure.every_switch) == (7, "newest", True)
 
 
 @pytest.mark.parametrize(

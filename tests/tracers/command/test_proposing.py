@@ -15,15 +15,15 @@ from stallscope.tracers.command.proposing import Proposing, refusal
 from stallscope.tracers.engines.auto import Auto
 from stallscope.tracers.engines.bcc.engine import Bcc
 from stallscope.tracers.engines.ebpf.engine import Ebpf
-from stallscope.tracers.engines.ebpf.measures.calls import Calls
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
-from stallscope.tracers.engines.ebpf.measures.protocol import Measure
-from stallscope.tracers.engines.ebpf.measures.timeline import Timeline
-from stallscope.tracers.engines.ebpf.measures.wakeup import WakeUp
 from stallscope.tracers.engines.eu_stack.engine import EuStack
 from stallscope.tracers.engines.perf.engine import Perf
 from stallscope.tracers.engines.protocol import Engine
 from stallscope.tracers.engines.stap.engine import Stap
+from stallscope.tracers.measures.calls import Calls
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.protocol import Measure
+from stallscope.tracers.measures.timeline import Timeline
+from stallscope.tracers.measures.wakeup import WakeUp
 
 WHEN = "trace-offcpu -p 7 -d 2 -o when.pftrace"
 WAKERS = "trace-wakeup -p 7 -d 5"

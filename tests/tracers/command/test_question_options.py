@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from stallscope.tracers.command.question_options import Printer, marked
-from stallscope.tracers.engines.ebpf.measures.answers import Line
+from stallscope.tracers.measures.questions import Line
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Profile, Sample
 from stallscope.converters.writers import output
 from stallscope.tracers.command.results import Results
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
+from stallscope.tracers.measures.offcpu import OffCpu
 
 
 def given(*outputs: str, **more: Any) -> dict[str, Any]:

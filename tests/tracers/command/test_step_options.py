@@ -9,9 +9,9 @@ from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.apis.python_steps import PythonFunction
 from stallscope.tracers.command import step_options
 from stallscope.tracers.command.step_options import make_steps
-from stallscope.tracers.engines.ebpf.measures.python_steps import PythonSteps
-from stallscope.tracers.engines.ebpf.measures.steps import Steps
-from stallscope.tracers.engines.ebpf.measures.timeline import Timeline
+from stallscope.tracers.measures.span_options import SpanOptions
+from stallscope.tracers.measures.steps import PythonSteps, Steps
+from stallscope.tracers.measures.timeline import Timeline
 
 LIBC = next(Path("/lib").glob("*-linux-gnu/libc.so.6"))
 GIVEN: dict[str, Any] = {
@@ -33,9 +33,8 @@ def test_steps_need_a_timeline() -> None:
     steps, timeline = make_steps(GIVEN)
     assert isinstance(steps, Steps)
     assert isinstance(timeline, Timeline)
-    assert steps.knobs()["record_call_spans"] == 1
-    assert steps.sizes(0)["call_spans"] == 4 << 20
-    assert list(steps.modules) == [str(LIBC.resolve()), "libtrain.so"]
+    assert steps.spans == SpanOptions(1000, "first", 0, 4 << 20)
+    assert [library.path for library in steps.functions.libraries] == [str(LIBC.resolve()), "libtrain.so"]
 
 
 def test_a_timeline_that_is_recorded_anyway_is_used() -> None:
@@ -59,7 +58,7 @@ def test_functions_of_python() -> None:
     python, timeline = make_steps({**GIVEN, "steps": ("train.py:train_step", "my.loop:Loop.step")})
     assert isinstance(python, PythonSteps)
     assert isinstance(timeline, Timeline)
-    assert python._functions == (PythonFunction("train.py", "train_step"), PythonFunction("my/loop.py", "Loop.step"))
+    assert python.functions == [PythonFunction("train.py", "train_step"), PythonFunction("my/loop.py", "Loop.step")]
     both = make_steps({**GIVEN, "steps": ("train.py:train_step", "libtrain.so:step")})
     assert [measure.name for measure in both] == ["steps", "python_steps", "timeline"]
 

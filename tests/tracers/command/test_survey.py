@@ -8,8 +8,8 @@ from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.bcc.compiler import Compiled
 from stallscope.tracers.command import survey
 from stallscope.tracers.command.engine_options import ENGINES
-from stallscope.tracers.engines.ebpf.measures.protocol import Measure
 from stallscope.tracers.engines.protocol import Engine, Outcome, Request
+from stallscope.tracers.measures.protocol import Measure
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Fake(Engine):
         raise AssertionError("nothing is traced")
 
 
-EVERY = ("offcpu", "oncpu", "wakeup", "ioctl")
+EVERY = ("offcpu", "oncpu", "wakeup", "locks", "ioctl", "calls")
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Profile
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.auto import Auto
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
-from stallscope.tracers.engines.ebpf.measures.protocol import Measure
 from stallscope.tracers.engines.protocol import Engine, EngineUnavailable, Outcome, Request
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.protocol import Measure
 
 REQUEST = Request(Scope(), (OffCpu(),), "Off-CPU time")
 

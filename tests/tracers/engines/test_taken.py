@@ -6,10 +6,10 @@ from stallscope.converters.model import Frame, Stack
 from stallscope.converters.model.processes import LATENCY_BUCKETS, CpuLimit
 from stallscope.tracers.base.conditions import Condition
 from stallscope.tracers.base.scope import Scope
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
-from stallscope.tracers.engines.ebpf.measures.oncpu import OnCpu
 from stallscope.tracers.engines.protocol import EngineUnavailable, Request
 from stallscope.tracers.engines.taken import Account, Place, Taken, refuse, shared_out
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.oncpu import OnCpu
 
 F: Stack = (Frame("f"),)
 

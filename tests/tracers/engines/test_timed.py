@@ -9,7 +9,7 @@ from stallscope.converters.model.call_ioctls import CallIoctls
 from stallscope.converters.model.calls import BUCKETS, CallTimes
 from stallscope.converters.model.copies import Copies
 from stallscope.tracers.engines import timed
-from stallscope.tracers.engines.ebpf.measures.protocol import Timed
+from stallscope.tracers.engines.rows import Timed
 from stallscope.tracers.engines.timed import calls_by_process, parts_by_process
 from stallscope.tracers.kernel.records import RUNNING, Origin
 

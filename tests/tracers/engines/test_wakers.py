@@ -9,7 +9,7 @@ import pytest
 from stallscope.converters.model import Frame, Stack
 from stallscope.converters.model.wakers import SEPARATOR, WAKER
 from stallscope.tracers.engines import wakers as module
-from stallscope.tracers.engines.ebpf.measures.protocol import Row
+from stallscope.tracers.engines.rows import Row
 from stallscope.tracers.engines.wakers import Wakers, by_rows
 from stallscope.tracers.kernel.records import (
     BY_CORE,

@@ -10,9 +10,10 @@ from ....converters.base.errors import StallscopeError
 from ...base import capabilities, descriptors, privilege
 from ...base.interrupts import Interrupts
 from ...base.launch import Launch, ending
-from ..ebpf.measures.offcpu import OffCpu
-from ..ebpf.measures.oncpu import CLOCK, OnCpu
-from ..ebpf.measures.protocol import Measure
+from ...kernel.sampled_events import CLOCK
+from ...measures.offcpu import OffCpu
+from ...measures.oncpu import OnCpu
+from ...measures.protocol import Measure, find
 from ..protocol import Engine, EngineUnavailable, Outcome, Request
 from ..taken import Taken, refuse
 
@@ -32,10 +33,12 @@ class Bcc(Engine):
         refused = {
             measure.name: f"the engine bcc takes only waits and samples, no {measure.name}"
             for measure in measures
-            if not isinstance(measure, (OffCpu, OnCpu))
+            if type(measure) not in (OffCpu, OnCpu)
         }
-        others = [measure for measure in measures if isinstance(measure, OnCpu) and measure.event != CLOCK]
-        return refused | {measure.name: f"the engine bcc samples by {CLOCK} only" for measure in others}
+        samples = find(measures, OnCpu)
+        if samples and not samples.by_clock:
+            refused[samples.name] = f"the engine bcc samples by {CLOCK} only"
+        return refused
 
     def missing(self, measures: Sequence[Measure]) -> StallscopeError | None:
         from .programs import make
@@ -56,8 +59,8 @@ class Bcc(Engine):
 
         refuse(self.name, request)
         scope = request.scope
-        waits = next((each for each in request.measures if isinstance(each, OffCpu)), None)
-        samples = next((each for each in request.measures if isinstance(each, OnCpu)), None)
+        waits = find(request.measures, OffCpu)
+        samples = find(request.measures, OnCpu)
         choice = Choice(
             waits is not None,
             samples is not None,

@@ -18,10 +18,11 @@ from ...base.priority import urgent
 from ...base.progress import Progress
 from ...kernel.libbpf import BpfError
 from ...kernel.process_events import ProcessEvents
+from ...measures.offcpu import OffCpu
+from ...measures.oncpu import OnCpu
+from ...measures.protocol import find
 from ..asleep import Asleep
 from ..ebpf.following import Following
-from ..ebpf.measures.offcpu import OffCpu
-from ..ebpf.measures.oncpu import OnCpu
 from ..ends import Ends
 from ..protocol import Request
 from ..taken import NO_STACK, Place, Taken, without_python
@@ -57,7 +58,7 @@ class Session:
         self.spaces = asleep.spaces
         self._to_adopt: deque[int] = deque()
         self._following = Following(self._scope, self.spaces, Conditions(), self._to_adopt)
-        waits = next((each for each in request.measures if isinstance(each, OffCpu)), None)
+        waits = find(request.measures, OffCpu)
         wanted = Filter(waits.shortest, waits.longest, waits.states) if waits else Filter()
         self._gathered = Gathered(letters, wanted)
         self._letters = letters
@@ -186,9 +187,9 @@ class Session:
     @no_collection()
     def _taken(self) -> Taken:
         gathered, times = self._gathered, self._times
-        waits = list(gathered.waits()) if self._measure(OffCpu) else []
-        samples = self._measure(OnCpu)
-        running = gathered.running(samples.frequency) if isinstance(samples, OnCpu) else {}
+        waits = list(gathered.waits()) if find(self._request.measures, OffCpu) else []
+        samples = find(self._request.measures, OnCpu)
+        running = gathered.running(samples.frequency) if samples else {}
         for pid in {account.pid for account in gathered.accounts} - self.spaces.processes.keys():
             self.spaces.adopt(pid)
         absolute = self._request.kernel_addresses
@@ -203,9 +204,6 @@ class Session:
             times.wall, times.ended - times.began, rows, gathered.accounts, threads, processes, losses,
             [*self._notes, *self._scope.remarks(processes), *self._remarks(found, losses)],
         )  # fmt: skip
-
-    def _measure(self, kind: type[OffCpu | OnCpu]) -> OffCpu | OnCpu | None:
-        return next((each for each in self._request.measures if isinstance(each, kind)), None)
 
     def _losses(self, found: Named) -> dict[str, int]:
         counters, here = self._tables.counters(), self._gathered.lost

@@ -13,13 +13,14 @@ from ....converters.base.collection import no_collection
 from ....converters.model import Labels, Profile, Sample, Stack
 from ...kernel.records import RUNNING
 from ...symbols.lines import LineTool
+from ..rows import Row
 from ..timed import calls_by_process, parts_by_process
 from ..wakers import Wakers, by_rows
 from .capture import Capture
 from .completing import complete
 from .gil import gil_of
 from .locks import locks_of
-from .measures.protocol import Recorded, Row
+from .measures.protocol import Recorded
 from .names import Names
 from .pythonic import PLAIN, Python, python_first
 from .remarks import comments, completeness, losses, missed_switches

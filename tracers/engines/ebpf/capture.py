@@ -17,8 +17,9 @@ from ...cpython.functions import Function
 from ...kernel.records import Origin, ThreadRecord
 from ...symbols.process import ProcessSpaces
 from ...unwind.counts import Counts
+from ..rows import Row, Timed
 from .lives import Lives
-from .measures.protocol import LockRows, Recorded, Row, Timed
+from .measures.protocol import LockRows, Recorded
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ...kernel.records import ENDS
-from .measures.protocol import Row
+from ..rows import Row
 
 _CUT = frozenset((ENDS.index("no unwind table"),))
 """Such walks are right as far as they go, and go on once the table is loaded. A walk that ends for another reason ends

@@ -16,9 +16,9 @@ from ...base.launch import Launch
 from ...base.neighbours import Neighbours
 from ...base.priority import while_the_user_waits
 from ...kernel.records import RecordSink
+from ...measures.protocol import Measure
 from ..protocol import Engine, EngineUnavailable, Outcome, Request
-from .measures.gil import with_gil
-from .measures.protocol import Measure
+from .measures import registry
 from .probes import ProbeOptions, Probes
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Ebpf(Engine):
     name: str = "libbpf"
 
     def refusals(self, measures: Sequence[Measure]) -> Mapping[str, str]:
-        return {}
+        return registry.refusals(measures)
 
     def missing(self, measures: Sequence[Measure]) -> StallscopeError | None:
         from ...kernel import libbpf
@@ -94,9 +94,10 @@ class Ebpf(Engine):
                     launch.stop()
 
     def _run(self, request: Request, launch: Launch | None, interrupts: Interrupts) -> tuple[Capture, int]:
-        sink = RecordSink(measure.on_record for measure in request.measures)
         with _unavailable():
-            probes = Probes(self._options(request), sink)
+            options = self._options(request)
+            sink = RecordSink(collector.on_record for collector in options.measures)
+            probes = Probes(options, sink)
         try:
             if request.gives_up:
                 capabilities.give_up_all_but(capabilities.DURING)
@@ -131,9 +132,10 @@ class Ebpf(Engine):
                 capabilities.give_up_all_but(capabilities.AFTERWARDS)
 
     def _options(self, request: Request) -> ProbeOptions:
+        has_python = self.python and self.user_stacks
         return ProbeOptions(
             request.scope,
-            with_gil(request.measures) if self.python and self.user_stacks else request.measures,
+            registry.collectors(registry.with_gil(request.measures) if has_python else request.measures),
             user_stacks=self.user_stacks,
             kernel_stacks=self.kernel_stacks,
             btf=self.btf,

@@ -22,7 +22,7 @@ from ...base.conditions import Conditions
 from ...kernel.records import STATES, ExecRecord, Origin, RecordSink, Thread, ThreadRecord, WaitSum
 from ...symbols.one import Process
 from ...symbols.process import NO_PID, ProcessSpaces
-from .measures.protocol import Measure
+from .measures.protocol import Collector
 from .measures.totals import Moved
 
 LIMIT = 1 << 12
@@ -101,7 +101,7 @@ class Folding:
     """The sums of a trace, or of an interval of one."""
 
     def __init__(
-        self, measures: Iterable[Measure], sink: RecordSink, spaces: ProcessSpaces, conditions: Conditions
+        self, measures: Iterable[Collector], sink: RecordSink, spaces: ProcessSpaces, conditions: Conditions
     ) -> None:
         self._measures = [measure for measure in measures if measure.entries]
         # A timeline shows each thread.

@@ -8,9 +8,10 @@ from ....converters.facts.wait_sites import Sites
 from ....converters.model import Stack
 from ....converters.model.gil import MOST_THREADS, GilThread, GilTimes
 from ...base import procfs
+from ..rows import Row
 from .capture import Capture
 from .inner_ids import InnerIds
-from .measures.protocol import GilWait, Row
+from .measures.protocol import GilWait
 from .names import Names
 from .stacks import Stacks
 

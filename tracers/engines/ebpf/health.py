@@ -127,13 +127,14 @@ def _btf(btf: Path | None) -> Finding:
 def _programs(btf: Path | None) -> Finding:
     """A real test: loads, attaches, and briefly traces this process."""
     from ...base.scope import Scope
-    from .measures.offcpu import OffCpu
+    from ...measures.offcpu import OffCpu
+    from .measures.registry import collectors
     from .probes import ProbeOptions, Probes
 
     name = "BPF programs"
     begin = time.monotonic()
     try:
-        options = ProbeOptions(Scope(tgids={os.getpid()}), (OffCpu(),), btf=btf)
+        options = ProbeOptions(Scope(tgids={os.getpid()}), collectors([OffCpu()]), btf=btf)
         engine = Probes(options, lambda _: None)
     except StallscopeError as error:
         return Finding(name, False, True, error.cause, error.remedy, error.details)
@@ -162,12 +163,13 @@ def _process_events() -> Finding:
 def _samples(btf: Path | None) -> Finding:
     """Also a real test: a clock on every core, and the program that it calls."""
     from ...base.scope import Scope
-    from .measures.oncpu import OnCpu
+    from ...measures.oncpu import OnCpu
+    from .measures.registry import collectors
     from .probes import ProbeOptions, Probes
 
     name, lacking = "samples", ("trace-oncpu", "trace-wall")
     try:
-        Probes(ProbeOptions(Scope(tgids={os.getpid()}), (OnCpu(),), btf=btf), lambda _: None).close()
+        Probes(ProbeOptions(Scope(tgids={os.getpid()}), collectors([OnCpu()]), btf=btf), lambda _: None).close()
     except StallscopeError as error:
         remedy = "allow perf_event_open (a container's seccomp profile forbids it: --privileged)"
         return Finding(name, False, False, error.cause, remedy, error.details, lacking)
@@ -176,12 +178,13 @@ def _samples(btf: Path | None) -> Finding:
 
 def _ioctls(btf: Path | None) -> Finding:
     from ...base.scope import Scope
-    from .measures.ioctl import Ioctl
+    from ...measures.ioctl import Ioctl
+    from .measures.registry import collectors
     from .probes import ProbeOptions, Probes
 
     name = "system call tracepoints"
     try:
-        Probes(ProbeOptions(Scope(tgids={os.getpid()}), (Ioctl(),), btf=btf), lambda _: None).close()
+        Probes(ProbeOptions(Scope(tgids={os.getpid()}), collectors([Ioctl()]), btf=btf), lambda _: None).close()
     except StallscopeError as error:
         return Finding(name, False, False, error.cause, error.remedy, error.details, ("trace-ioctl",))
     return Finding(name, True, False, "of ioctl", lacking=("trace-ioctl",))

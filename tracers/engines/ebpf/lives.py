@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from ...kernel.records import ExecRecord, Origin, ThreadRecord
 from ...symbols.process import ProcessSpaces
-from .measures.protocol import Row, Timed
+from ..rows import Row, Timed
 
 _Part = TypeVar("_Part")
 _LOST = -1

@@ -38,6 +38,7 @@ from ....converters.model.locks import (
 )
 from ...base import procfs
 from ...kernel.records import BY_THREAD
+from ..rows import Row
 from ..wakers import Wakers
 from .capture import Capture
 from .inner_ids import InnerIds
@@ -59,7 +60,7 @@ from .measures.lock_records import (
 from .measures.lock_records import (
     MUTEX as MUTEX_FLAG,
 )
-from .measures.protocol import Ended, GilWait, LockHolder, LockRows, LockWait, Measure, Row
+from .measures.protocol import Collector, Ended, GilWait, LockHolder, LockRows, LockWait
 from .names import Names
 from .stacks import Stacks
 
@@ -82,7 +83,7 @@ Key = tuple[str, int, int]
 """`PROCESS`, `SHARED` or `KERNEL`; the process, or 0; the address, or the number of what is shared."""
 
 
-def lock_rows(measures: Sequence[Measure], ended: Ended, lives: Lives, ours: set[int]) -> LockRows | None:
+def lock_rows(measures: Sequence[Collector], ended: Ended, lives: Lives, ours: set[int]) -> LockRows | None:
     """What the measures have of locks, with numbers of processes, without our own ones; None if they have nothing."""
     found = next((each for measure in measures if (each := measure.locks(ended))), None)
     gil = [wait for measure in measures for wait in measure.gil(ended)]

@@ -16,7 +16,7 @@ from ...base.programs import programs
 from ...images import maps
 from ...images.needed import needed
 from ...symbols.process import ProcessSpaces
-from .measures.protocol import Measure
+from .measures.protocol import Collector
 
 if TYPE_CHECKING:
     from ...base.interrupts import Interrupts
@@ -202,9 +202,9 @@ def check_start(launch: Launch | None, interrupts: Interrupts) -> None:
         )
 
 
-def expect_files(command: list[str], environ: Mapping[str, str], measures: Iterable[Measure]) -> None:
+def expect_files(command: list[str], environ: Mapping[str, str], measures: Iterable[Collector]) -> None:
     """Tells the measures which files a command will map."""
-    listening = [measure for measure in measures if type(measure).expect is not Measure.expect]
+    listening = [measure for measure in measures if type(measure).expect is not Collector.expect]
     for program in programs(command, environ) if listening else ():
         path = os.path.realpath(program.path)
         for measure in listening:

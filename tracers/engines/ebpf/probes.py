@@ -30,7 +30,7 @@ from ...kernel.records import (
 from ...kernel.shapes import BTF_SHAPES, RAW_SHAPES, Shape, kernel_helpers, refusal
 from ...kernel.sleepers import Sleepers
 from ...outside.client import CLIENT
-from .measures.protocol import Measure
+from .measures.protocol import Collector
 
 KERNEL_BTF = Path("/sys/kernel/btf/vmlinux")
 _THREADS = 1 << 16
@@ -60,7 +60,7 @@ class ProbeOptions:
     """``knobs``: global variables of the programs; they override the values from the measures."""
 
     scope: Scope
-    measures: tuple[Measure, ...]
+    measures: tuple[Collector, ...]
     knobs: Mapping[str, int] = field(default_factory=dict)
     user_stacks: bool = True
     kernel_stacks: bool = True

@@ -18,6 +18,8 @@ from ...base.progress import Progress
 from ...base.scope import Scope
 from ...kernel.process_events import Event, ProcessEvents
 from ...kernel.records import LOST, RecordSink, ThreadRecord, since_boundary
+from ...measures.offcpu import FOREVER
+from ...measures.protocol import columns_of
 from ...outside.client import CLIENT
 from ...symbols.process import NO_PID, ProcessSpaces
 from ..ends import Ends
@@ -29,8 +31,7 @@ from .interpreters import Interpreters
 from .intervals import Intervals
 from .lives import Lives
 from .locks import lock_rows
-from .measures.offcpu import FOREVER
-from .measures.protocol import Ended, Measure, columns_of, rows_of
+from .measures.protocol import Collector, Ended, rows_of
 from .measures.recorded_spans import recorded_by
 from .preparing import Preparation, check_start, expect_files
 from .probes import Probes
@@ -63,7 +64,7 @@ class Session:
         self._conditions = Conditions()
         # Most measures do not use mappings, and a host has many.
         for measure in engine.options.measures:
-            if type(measure).mapped is not Measure.mapped:
+            if type(measure).mapped is not Collector.mapped:
                 self._spaces.listeners.append(measure.mapped)
         self._to_adopt: deque[int] = deque()
         self._following = Following(self._scope, self._spaces, self._conditions, self._to_adopt)

@@ -16,8 +16,8 @@ from ...symbols.kallsyms import Kallsyms
 from ...symbols.lines import LineTool
 from ...symbols.process import NOW
 from ...symbols.symboliser import UNMAPPED, Symboliser
+from ..rows import Row
 from .capture import Capture
-from .measures.protocol import Row
 from .pythonic import PLAIN, Python, PythonStacks
 
 _LOST_STACK = Frame("[stack lost]", "other")

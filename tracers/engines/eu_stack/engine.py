@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from ....converters.base.errors import StallscopeError
 from ...base.interrupts import Interrupts
 from ...base.launch import Launch, ending
-from ..ebpf.measures.offcpu import OffCpu
-from ..ebpf.measures.oncpu import OnCpu
-from ..ebpf.measures.protocol import Measure
+from ...measures.offcpu import OffCpu
+from ...measures.oncpu import OnCpu
+from ...measures.protocol import Measure, find
 from ..protocol import Engine, EngineUnavailable, Outcome, Request
 from ..taken import refuse
 from .access import require_access
@@ -46,7 +46,8 @@ class EuStack(Engine):
             raise EngineUnavailable(
                 "the engine eu-stack does not trace whole hosts", "choose processes with -p PID or -n REGEX"
             )
-        (frequency,) = (measure.frequency for measure in request.measures if isinstance(measure, OnCpu))
+        samples = find(request.measures, OnCpu)
+        assert samples, "it takes nothing else"
         walker = Walker(path)
         with Interrupts() as interrupts, contextlib.closing(walker):
             walker.is_over = lambda: bool(interrupts.requested)
@@ -54,7 +55,7 @@ class EuStack(Engine):
             try:
                 request.scope.resolve()
                 require_access(request.scope)
-                sampling = Sampling(request, launch, walker, 1 / frequency)
+                sampling = Sampling(request, launch, walker, 1 / samples.frequency)
                 if launch and not interrupts.requested:
                     launch.go()
                 taken = sampling.run(interrupts)

@@ -18,7 +18,7 @@ from ...base.interrupts import Interrupts
 from ...base.launch import Launch
 from ...base.progress import Progress
 from ...base.scope import Scope
-from ..ebpf.measures.oncpu import OnCpu
+from ...measures.oncpu import OnCpu
 from ..ends import Ends
 from ..protocol import EngineUnavailable, Request
 from ..taken import OTHER_STACKS, Account, Taken, all_conditions, without_python

@@ -14,10 +14,11 @@ from ...base import capabilities, procfs
 from ...base.interrupts import Interrupts
 from ...base.launch import Launch, ending
 from ...base.progress import Progress
+from ...kernel import sampled_events
+from ...measures.offcpu import OffCpu
+from ...measures.oncpu import OnCpu
+from ...measures.protocol import Measure, find
 from ..asleep import Asleep
-from ..ebpf.measures.offcpu import OffCpu
-from ..ebpf.measures.oncpu import CLOCK, OnCpu
-from ..ebpf.measures.protocol import Measure
 from ..ends import Ends
 from ..protocol import Engine, EngineUnavailable, Outcome, Request
 from ..taken import Place, Taken, all_conditions, refuse, without_python
@@ -41,7 +42,7 @@ class Perf(Engine):
     name: str = "perf"
 
     def refusals(self, measures: Sequence[Measure]) -> Mapping[str, str]:
-        names = [measure.name for measure in measures if not isinstance(measure, (OffCpu, OnCpu))]
+        names = [measure.name for measure in measures if type(measure) not in (OffCpu, OnCpu)]
         return {name: f"the engine perf takes only waits and samples, no {name}" for name in names}
 
     def missing(self, measures: Sequence[Measure]) -> StallscopeError | None:
@@ -75,15 +76,14 @@ def _ask(measures: Sequence[Measure]) -> tuple[Tool, Rights]:
     StallscopeError for an event that this machine does not count: perf would count another one.
     """
     perf, may = find_perf(), rights()
-    if not may.kernel and any(isinstance(measure, OffCpu) for measure in measures):
+    if not may.kernel and find(measures, OffCpu):
         raise EngineUnavailable(
             f"perf shows waits only to root here: kernel.perf_event_paranoid is {may.level}",
             f"{LOWER}, run it as root, or use trace-wall --engine eu-stack",
             needs=LOWER,
         )
-    for measure in measures:
-        if isinstance(measure, OnCpu):
-            measure.check()
+    if samples := find(measures, OnCpu):
+        sampled_events.check(samples.event, samples.frequency)
     return perf, may
 
 
@@ -159,9 +159,9 @@ def _of_delays(options: Options, threads: Threads) -> list[str]:
 
 def _of_stacks(options: Options, rows: Mapping[str, Mapping[Place, Sequence[int]]]) -> list[str]:
     """How complete stacks are."""
-    if options.waits and options.samples and options.samples.event != CLOCK:
+    if options.waits and options.samples and not options.samples.by_clock:
         rows = {options.waits.name: rows[options.waits.name]}  # events are no time
-    of = "the time" if options.waits or not options.samples or options.samples.event == CLOCK else "the events"
+    of = "the time" if options.waits or not options.samples or options.samples.by_clock else "the events"
     return whole_stacks.remarks(rows.values(), options.how, of)
 
 
@@ -181,7 +181,7 @@ def _taken(options: Options, reading: Reading, wall: int, ended: int, cut: str) 
         rows[options.waits.name] = threads.waits()
     if samples := options.samples:
         period = None if options.may.kernel else 1_000_000_000 // samples.frequency
-        rows[samples.name] = threads.running(period) if samples.event == CLOCK else threads.counted()
+        rows[samples.name] = threads.running(period) if samples.by_clock else threads.counted()
     scope = options.request.scope
     remarks = [
         *_of_delays(options, threads),

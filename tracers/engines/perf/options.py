@@ -9,8 +9,9 @@ from ....converters.base.units import duration, plural
 from ...base import procfs
 from ...base.launch import Launch
 from ...base.scope import Scope
-from ..ebpf.measures.offcpu import OffCpu
-from ..ebpf.measures.oncpu import CLOCK, OnCpu
+from ...measures.offcpu import OffCpu
+from ...measures.oncpu import OnCpu
+from ...measures.protocol import find
 from ..protocol import EngineUnavailable, Request
 from ..taken import NOT_SAMPLED
 from .recording import ANY_SWITCH, SWITCH, Rights
@@ -52,11 +53,11 @@ class Options:
 
     @property
     def waits(self) -> OffCpu | None:
-        return next((measure for measure in self.request.measures if isinstance(measure, OffCpu)), None)
+        return find(self.request.measures, OffCpu)
 
     @property
     def samples(self) -> OnCpu | None:
-        return next((measure for measure in self.request.measures if isinstance(measure, OnCpu)), None)
+        return find(self.request.measures, OnCpu)
 
     @property
     def switch(self) -> str:
@@ -98,7 +99,7 @@ class Options:
 
     def _why_not_sampled(self, samples: OnCpu, on_cpu: int) -> str:
         expected = on_cpu * samples.frequency // 1_000_000_000
-        if samples.event == CLOCK and expected < _FEW:
+        if samples.by_clock and expected < _FEW:
             times = f"{duration(on_cpu)} on cores at {samples.frequency} Hz"
             return f"{times} are {'only ' + plural(expected, 'sample') if expected else 'less than one sample'}"
         return f"mostly in the kernel, which perf_event_paranoid={self.may.level} hides; 1 shows it"

@@ -18,11 +18,11 @@ from ....converters.model.states import RUNNING
 from ....converters.readers.stap.lines import Descriptor, Exit, FunctionCall, Inside, IoctlCall, Left, Line, Wait
 from ....converters.readers.stap.stacks import Stacks
 from ...apis import cuda
-from ...ioctls import commands
+from ...ioctls import commands, nvidia
 from ...ioctls.devices import Device, device_of
 from ...kernel.records import Origin
-from ..ebpf.measures.ioctl_records import LEFT_OUT, NVIDIA_MAJOR
-from ..ebpf.measures.protocol import Timed
+from ..ebpf.measures.ioctl_records import LEFT_OUT
+from ..rows import Timed
 from ..taken import Place
 from .call_places import CallPlaces, Key, Places, What, add_place, with_callers
 from .functions import Function
@@ -257,7 +257,7 @@ def _described(file: Descriptor) -> Device:
 
 def _device(file: Descriptor) -> Hashable:
     """Equal for files whose calls can wait for each other, as in `ioctl_records.Targets.device`."""
-    if stat.S_ISCHR(file.mode) and file.device >> 20 == NVIDIA_MAJOR:
+    if stat.S_ISCHR(file.mode) and file.device >> 20 == nvidia.MAJOR:
         return "NVIDIA"
     return stat.S_IFMT(file.mode), file.device
 

@@ -23,14 +23,15 @@ from ...base.scope import Scope
 from ...images.files import HOST
 from ...images.maps import read_maps
 from ...images.needed import needed
+from ...kernel.sampled_events import CLOCK
+from ...measures.calls import Calls
+from ...measures.ioctl import Ioctl
+from ...measures.offcpu import OffCpu
+from ...measures.oncpu import OnCpu
+from ...measures.protocol import Measure, find
+from ...measures.wakeup import WakeUp
 from ...outside.reads import is_copy
 from ..asleep import Asleep
-from ..ebpf.measures.calls import Calls
-from ..ebpf.measures.ioctl import Ioctl
-from ..ebpf.measures.offcpu import OffCpu
-from ..ebpf.measures.oncpu import CLOCK, OnCpu
-from ..ebpf.measures.protocol import Measure
-from ..ebpf.measures.wakeup import WakeUp
 from ..ends import Ends
 from ..protocol import Engine, EngineUnavailable, Outcome, Request
 from ..taken import Taken, refuse
@@ -82,10 +83,12 @@ class Stap(Engine):
             for measure in measures
             if type(measure) not in (*_SCRIPTS, *LEFT_OUT)
         }
-        slow = [measure for measure in measures if isinstance(measure, Calls) and measure.over]
-        refused |= {measure.name: "the engine stap has no --over" for measure in slow}
-        events = [measure for measure in measures if isinstance(measure, OnCpu) and measure.event != CLOCK]
-        return refused | {measure.name: f"the engine stap samples by {CLOCK} only" for measure in events}
+        calls, samples = find(measures, Calls), find(measures, OnCpu)
+        if calls and calls.over:
+            refused[calls.name] = "the engine stap has no --over"
+        if samples and not samples.by_clock:
+            refused[samples.name] = f"the engine stap samples by {CLOCK} only"
+        return refused
 
     def missing(self, measures: Sequence[Measure]) -> StallscopeError | None:
         try:
@@ -174,7 +177,7 @@ class Stap(Engine):
 
     def _functions(self, request: Request, given: ModuleFile | None) -> tuple[dict[str, Function], Sequence[str]]:
         """Those that are timed, and what is to be said of them. ``given``: a module that was compiled before."""
-        calls = next((each for each in request.measures if isinstance(each, Calls)), None)
+        calls = find(request.measures, Calls)
         if calls is None:
             return {}, ()
         try:
@@ -189,17 +192,18 @@ class Stap(Engine):
 
     def _source(self, request: Request) -> Source:
         scripts = sorted(_scripts(request.measures))
-        frequency = next((str(each.frequency) for each in request.measures if isinstance(each, OnCpu)), "")
+        samples = find(request.measures, OnCpu)
         files = dict.fromkeys(map(os.path.realpath, self.how.files))
         if self.how.user_stacks:
             pids = {*request.scope.tgids, *(procfs.tgid_of(tid) or tid for tid in request.scope.tids)}
             files |= dict.fromkeys(_mapped(pids))
             if request.command and (program := shutil.which(request.command[0])):
                 files |= dict.fromkeys(needed(program, os.environ))
-        calls = next((each for each in request.measures if isinstance(each, Calls)), None)
+        calls = find(request.measures, Calls)
         chosen = self._chosen(request, calls, files) if calls else Chosen((), ())
         files |= dict.fromkeys(path for path, _ in chosen.functions)
-        return Source(tuple(scripts), (frequency,) if frequency else (), tuple(files), self.how.build, chosen.functions)
+        frequency = (str(samples.frequency),) if samples else ()
+        return Source(tuple(scripts), frequency, tuple(files), self.how.build, chosen.functions)
 
     def _chosen(self, request: Request, calls: Calls, files: Iterable[str]) -> Chosen:
         """The functions, as far as the files are known now."""

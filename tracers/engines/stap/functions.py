@@ -8,14 +8,13 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from ....converters.base.errors import StallscopeError
-from ....converters.base.text import printable
+from ....converters.base.text import printable, some
 from ....converters.base.units import plural
 from ...apis import cuda
 from ...apis.wanted import Wanted
 from ...images.elf import ElfError, ElfFile, FileSource
 from ...images.files import HOST
 from ...images.functions import find_functions, function_names, is_of_go
-from ..ebpf.measures.probed import some
 from ..protocol import EngineUnavailable
 from .module_file import ModuleFile
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from ....converters.base.text import printable
+from ....converters.base.text import printable, some
 from ....converters.base.units import plural, share
 from ....converters.model import Frame
 from ....converters.model.calls import WITHOUT_PROBE
@@ -16,17 +16,16 @@ from ....converters.model.caveats import caveat
 from ....converters.readers.stap.lines import Exec, Fork, Line, Lines, Name, SleepsAt, Wait
 from ....converters.readers.stap.stacks import Stacks
 from ...base.conditions import Condition, Conditions
+from ...measures.calls import Calls as FunctionCalls
+from ...measures.ioctl import Ioctl
+from ...measures.locks import Locks
+from ...measures.offcpu import OffCpu
+from ...measures.oncpu import OnCpu
+from ...measures.protocol import Measure, find
+from ...measures.wakeup import WakeUp
 from ...symbols.kallsyms import Kallsyms
 from ...unwind.walking import Registers
 from ..asleep import Asleep
-from ..ebpf.measures.calls import Calls as FunctionCalls
-from ..ebpf.measures.ioctl import Ioctl
-from ..ebpf.measures.locks import Locks
-from ..ebpf.measures.offcpu import OffCpu
-from ..ebpf.measures.oncpu import OnCpu
-from ..ebpf.measures.probed import some
-from ..ebpf.measures.protocol import Measure
-from ..ebpf.measures.wakeup import WakeUp
 from ..protocol import Request
 from ..taken import Place, Taken, all_conditions, without_python
 from ..timed import calls_by_process, parts_by_process
@@ -51,7 +50,9 @@ _LONGEST = 200
 _PYTHON = "_PyEval_EvalFrame"
 """How the names of the functions of CPython's interpreter loop begin."""
 
-LEFT_OUT: Mapping[type, str] = {Locks: "locks and who has them are not told: the engine stap has no script for them"}
+LEFT_OUT: Mapping[type[Measure], str] = {
+    Locks: "locks and who has them are not told: the engine stap has no script for them"
+}
 """Measures that add to others, and are left out; and what is said then."""
 
 
@@ -69,7 +70,7 @@ class Taking:
         """After the first line was read. ``functions``: those whose calls are timed, by name. ``asleep``: looks at
         threads that sleep as the trace begins. What ``launched``, a process, did before it became the command does not
         count."""
-        waits = next((each for each in measures if isinstance(each, OffCpu)), None)
+        waits = find(measures, OffCpu)
         wanted = Filter(waits.shortest, waits.longest, waits.states) if waits else None
         self._asleep, self._launched = asleep or Asleep(), launched
         self.threads = Threads(lines.began, wanted, self._waited, self._asleep)
@@ -81,9 +82,9 @@ class Taking:
 
     def _start_over(self) -> None:
         """Nothing is known yet of calls and wake-ups."""
-        alone = not any(isinstance(each, FunctionCalls) for each in self._measures)
-        has_calls = not alone or any(isinstance(each, Ioctl) for each in self._measures)
-        wakes = next((each for each in self._measures if isinstance(each, WakeUp)), None)
+        alone = not find(self._measures, FunctionCalls)
+        has_calls = not alone or find(self._measures, Ioctl)
+        wakes = find(self._measures, WakeUp)
         self.calls = Calls(self._functions, alone=alone) if has_calls else None
         self.wakes = Wakes(wakes) if wakes else None
 
@@ -151,7 +152,7 @@ class Taking:
         remarks += self._slowed(ended)
         if self.calls:
             remarks += self.calls.remarks()
-        remarks += [why for kind, why in LEFT_OUT.items() if any(isinstance(each, kind) for each in self._measures)]
+        remarks += [why for kind, why in LEFT_OUT.items() if find(self._measures, kind)]
         return Taken(
             self._lines.wall,
             max(ended - self._lines.began, 0),
@@ -181,13 +182,14 @@ class Taking:
         return [caveat(told) if self._lines.cost >= _MUCH * whole else told]
 
     def _rows(self, measure: Measure, stacks: Stacks, names: Names) -> Mapping[Place, Sequence[int]]:
-        if isinstance(measure, OffCpu):
+        kind = type(measure)
+        if kind is OffCpu:
             return self.threads.waits(stacks)
-        if self.calls and isinstance(measure, (Ioctl, FunctionCalls)):
-            return self.calls.rows(stacks, of_calls=isinstance(measure, FunctionCalls))
-        if self.wakes and isinstance(measure, WakeUp):
+        if self.calls and kind in (Ioctl, FunctionCalls):
+            return self.calls.rows(stacks, of_calls=kind is FunctionCalls)
+        if self.wakes and kind is WakeUp:
             return self.wakes.rows(stacks, names, self.threads)
-        if isinstance(measure, OnCpu):
+        if kind is OnCpu:
             return self.threads.running(stacks)
         return {}  # what the engine leaves out: see `LEFT_OUT`
 

@@ -21,8 +21,8 @@ from ...kernel.records import (
     Origin,
     Waker,
 )
-from ..ebpf.measures.protocol import Row
-from ..ebpf.measures.wakeup import WakeUp
+from ...measures.wakeup import WakeUp
+from ..rows import Row
 from ..taken import Place
 from ..wakers import Wakers
 from .threads import Filter, Part, Threads

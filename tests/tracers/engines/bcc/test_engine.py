@@ -12,11 +12,11 @@ from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.bcc import compiler
 from stallscope.tracers.engines.bcc import engine, programs
 from stallscope.tracers.engines.bcc.engine import Bcc
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
-from stallscope.tracers.engines.ebpf.measures.oncpu import OnCpu
-from stallscope.tracers.engines.ebpf.measures.wakeup import WakeUp
 from stallscope.tracers.engines.protocol import EngineUnavailable, Request
 from stallscope.tracers.kernel.tracepoint_format import Format
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.oncpu import OnCpu
+from stallscope.tracers.measures.wakeup import WakeUp
 
 REQUEST = Request(Scope(pids=[os.getpid()]), (OffCpu(),), "Off-CPU time")
 

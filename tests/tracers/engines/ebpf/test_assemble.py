@@ -10,8 +10,9 @@ from captures import DISK, END, SLEEP, STOPPED, key, labels, profile, remaining,
 from stallscope.converters.model import Frame, Sample, ThreadTimes
 from stallscope.converters.model.processes import CpuLimit, ProcessTimes
 from stallscope.tracers.base.conditions import Condition
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
+from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpuCollector
 from stallscope.tracers.kernel.records import BLOCKED, NEW, ON_CPU, PREEMPTED, RUNNABLE, ThreadRecord, WaitSum
+from stallscope.tracers.measures.offcpu import OffCpu
 
 pytestmark = pytest.mark.usefixtures("named_by_a_table")
 
@@ -73,9 +74,14 @@ def test_open_interval(given: dict[str, Any], expected: list[Any]) -> None:
 
 @pytest.mark.parametrize(
     ("chosen", "count"),
-    [(OffCpu(6000, 6000), 1), (OffCpu(shortest=6001), 0), (OffCpu(longest=5999), 0), (OffCpu(1, 9999), 1)],
+    [
+        (OffCpuCollector(OffCpu(6000, 6000)), 1),
+        (OffCpuCollector(OffCpu(shortest=6001)), 0),
+        (OffCpuCollector(OffCpu(longest=5999)), 0),
+        (OffCpuCollector(OffCpu(1, 9999)), 1),
+    ],
 )
-def test_open_interval_must_have_the_wanted_length(chosen: OffCpu, count: int) -> None:
+def test_open_interval_must_have_the_wanted_length(chosen: OffCpuCollector, count: int) -> None:
     there = remaining(phase=BLOCKED, key=key(SLEEP), out=4000)
     assert len(profile(chosen, threads=[there]).samples) == count
 
@@ -89,7 +95,7 @@ def test_only_the_chosen_states() -> None:
     there = remaining(phase=BLOCKED, key=key(DISK), out=9000)
 
     def total(*wanted: str) -> int:
-        return profile(OffCpu(states=frozenset(wanted)), waits=waits, threads=[there]).total("off-cpu")
+        return profile(OffCpuCollector(OffCpu(states=frozenset(wanted))), waits=waits, threads=[there]).total("off-cpu")
 
     assert total("uninterruptible") == 1200
     assert total("runnable-woken") == 17

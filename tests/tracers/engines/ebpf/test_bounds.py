@@ -14,15 +14,16 @@ import pytest
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import bounds as module
 from stallscope.tracers.engines.ebpf.bounds import Bounds
-from stallscope.tracers.engines.ebpf.measures.protocol import Ended, Measure, Row
+from stallscope.tracers.engines.ebpf.measures.protocol import Collector, Ended
 from stallscope.tracers.engines.ebpf.measures.totals import Totals
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
+from stallscope.tracers.engines.rows import Row
 from stallscope.tracers.kernel.records import COUNTERS, ORIGIN, OTHER_STACKS, RecordSink
 
 ENTRIES = 1 << 12
 
 
-class Counted(Measure):
+class Counted(Collector):
     """Its table is a list of rows."""
 
     name = "counted"
@@ -56,7 +57,7 @@ class Counted(Measure):
 class Engine:
     """What `Bounds` needs of the probes."""
 
-    def __init__(self, measure: Measure, memory: int) -> None:
+    def __init__(self, measure: Collector, memory: int) -> None:
         self.options = ProbeOptions(Scope(), (measure,), table_entries=ENTRIES, memory=memory)
         self.said: list[str] = []
         self.alive: list[Any] = []

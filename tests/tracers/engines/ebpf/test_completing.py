@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from stallscope.tracers.engines.ebpf.completing import complete
-from stallscope.tracers.engines.ebpf.measures.protocol import Row
+from stallscope.tracers.engines.rows import Row
 from stallscope.tracers.kernel.records import ENDS, Origin
 
 STACKS = {1: (10, 20, 30, 40), 2: (10, 20, 31, 41), 3: (10, 20), 4: (10, 20, 30), 5: (11,)}

@@ -14,9 +14,10 @@ from stallscope.tracers.base import privilege, procfs
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import engine
 from stallscope.tracers.engines.ebpf.engine import Ebpf
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
+from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpuCollector
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
 from stallscope.tracers.engines.protocol import EngineUnavailable, Request
+from stallscope.tracers.measures.offcpu import OffCpu
 
 
 def request(scope: Scope, *command: str, **given: Any) -> Request:
@@ -96,7 +97,9 @@ def test_what_it_is_given_reaches_the_probes(monkeypatch: pytest.MonkeyPatch) ->
     asked = request(Scope(everything=True))
     with pytest.raises(StallscopeError, match="enough"):
         Ebpf(**given, unwind_bytes=3).trace(asked)  # type: ignore[arg-type]
-    assert seen == [ProbeOptions(asked.scope, asked.measures, unwind_bytes=3, **given)]  # type: ignore[arg-type]
+    ((offcpu,),) = (options.measures for options in seen)
+    assert isinstance(offcpu, OffCpuCollector)
+    assert seen == [ProbeOptions(asked.scope, (offcpu,), unwind_bytes=3, **given)]  # type: ignore[arg-type]
 
 
 def test_waits_for_pythons_lock_are_measured_with_python(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,11 +10,13 @@ from stallscope.tracers.base.conditions import Conditions
 from stallscope.tracers.engines.ebpf import folding
 from stallscope.tracers.engines.ebpf.folding import Folding
 from stallscope.tracers.engines.ebpf.lives import Lives
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
-from stallscope.tracers.engines.ebpf.measures.timeline import Timeline
+from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpuCollector
+from stallscope.tracers.engines.ebpf.measures.timeline import TimelineCollector
 from stallscope.tracers.images.maps import Mapping
 from stallscope.tracers.kernel import records
 from stallscope.tracers.kernel.records import ORIGIN, OTHER_STACKS, WAIT_SUM, Origin, RecordSink, pack_thread
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.timeline import Timeline
 from stallscope.tracers.symbols.process import ProcessSpaces
 
 GONE = 1 << 22
@@ -29,7 +31,7 @@ class Storm:
     monkeypatch: pytest.MonkeyPatch
     spaces: ProcessSpaces = field(default_factory=lambda: ProcessSpaces(fd_budget=0))
     sink: RecordSink = field(default_factory=RecordSink)
-    measure: OffCpu = field(default_factory=OffCpu)
+    measure: OffCpuCollector = field(default_factory=lambda: OffCpuCollector(OffCpu()))
     lives: int = 0
 
     def __post_init__(self) -> None:
@@ -187,7 +189,7 @@ def test_very_many_names_have_one_sum(storm: Storm) -> None:
 
 
 def test_a_timeline_needs_every_thread(storm: Storm) -> None:
-    whole = Folding([storm.measure, Timeline()], storm.sink, storm.spaces, Conditions())
+    whole = Folding([storm.measure, TimelineCollector(Timeline())], storm.sink, storm.spaces, Conditions())
     for i in range(9):
         storm.thread(GONE + i, GONE + i, b"x")
     whole.poll(lambda: None, set(), 1 << 62)

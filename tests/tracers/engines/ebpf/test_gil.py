@@ -10,7 +10,8 @@ from stallscope.converters.model import Frame, Stack
 from stallscope.converters.model.gil import MOST_THREADS, GilTimes
 from stallscope.tracers.base import procfs
 from stallscope.tracers.engines.ebpf.gil import gil_of
-from stallscope.tracers.engines.ebpf.measures.protocol import GilWait, LockRows, LockSum, Row
+from stallscope.tracers.engines.ebpf.measures.protocol import GilWait, LockRows, LockSum
+from stallscope.tracers.engines.rows import Row
 from stallscope.tracers.kernel.records import STATES, Origin
 
 SLEEP = STATES.index("interruptible")

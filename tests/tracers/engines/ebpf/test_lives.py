@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from stallscope.converters.model.calls import CallTimes
 from stallscope.tracers.engines.ebpf.lives import Lives
-from stallscope.tracers.engines.ebpf.measures.protocol import Row, Timed
+from stallscope.tracers.engines.rows import Row, Timed
 from stallscope.tracers.kernel.records import ExecRecord, Origin, ThreadRecord, pack_thread, parse_thread
 from stallscope.tracers.symbols.process import NO_PID, ProcessSpaces
 

@@ -28,9 +28,9 @@ from stallscope.tracers.engines.ebpf.measures.protocol import (
     LockRows,
     LockSum,
     LockWait,
-    Row,
     SharedWord,
 )
+from stallscope.tracers.engines.rows import Row
 from stallscope.tracers.kernel.records import BY_THREAD, BY_UNKNOWN, STATES, Origin, Waker
 
 SLEEP = STATES.index("interruptible")

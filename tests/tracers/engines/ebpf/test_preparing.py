@@ -16,7 +16,7 @@ from stallscope.tracers.base.interrupts import Interrupts
 from stallscope.tracers.base.progress import Progress
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import preparing as module
-from stallscope.tracers.engines.ebpf.measures.protocol import Measure
+from stallscope.tracers.engines.ebpf.measures.protocol import Collector
 from stallscope.tracers.engines.ebpf.preparing import Preparation, expect_files, line
 from stallscope.tracers.images.maps import AddressSpace, Mapping
 from stallscope.tracers.unwind.compiling import State
@@ -133,7 +133,7 @@ def test_what_a_command_may_open(tracer: Tracer) -> None:
 def test_measures_are_told_of_both() -> None:
     seen: dict[str, bool] = {}
 
-    class Listening(Measure):
+    class Listening(Collector):
         modules = ("libz.so.1",)
 
         def expect(self, path: str, *, is_program: bool) -> None:

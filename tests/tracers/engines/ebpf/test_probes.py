@@ -13,12 +13,13 @@ from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.base import privilege, procfs
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import probes
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
+from stallscope.tracers.engines.ebpf.measures.registry import collectors
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF, ProbeOptions, Probes
 from stallscope.tracers.kernel import records
 from stallscope.tracers.kernel.bpfobject import Object
 from stallscope.tracers.kernel.libbpf import BpfError
 from stallscope.tracers.kernel.shapes import BTF_SHAPES, RAW_SHAPES, SHAPES, Shape
+from stallscope.tracers.measures.offcpu import OffCpu
 
 KTHREADD = (2, 2)
 """(tid, tgid) of the one process that no machine is without and that never ends."""
@@ -35,7 +36,7 @@ LOG = [
 
 def options(**given: object) -> ProbeOptions:
     given.setdefault("scope", Scope(everything=True))
-    return ProbeOptions(measures=(OffCpu(),), **given)  # type: ignore[arg-type]
+    return ProbeOptions(measures=collectors([OffCpu()]), **given)  # type: ignore[arg-type]
 
 
 def make(shape: Shape, scope: Scope, monkeypatch: pytest.MonkeyPatch) -> Probes:

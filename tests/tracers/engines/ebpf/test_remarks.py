@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 from captures import SLEEP, capture, key, profile
 from stallscope.tracers.apis.python_steps import PythonFunction
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
-from stallscope.tracers.engines.ebpf.measures.python_steps import PythonSteps
+from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpuCollector
+from stallscope.tracers.engines.ebpf.measures.python_steps import PythonStepsCollector
 from stallscope.tracers.engines.ebpf.remarks import details
 from stallscope.tracers.kernel.records import LOST, ExecRecord, Origin, WaitSum
+from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.span_options import SpanOptions
+from stallscope.tracers.measures.steps import PythonSteps
 from stallscope.tracers.symbols.process import ProcessSpaces
 from stallscope.tracers.unwind.counts import Counts
 
@@ -168,12 +170,12 @@ def test_switches_that_were_not_reported() -> None:
 
 
 def test_losses_of_python_steps_are_not_those_of_tables() -> None:
-    def said(measure: PythonSteps) -> list[str]:
-        other: Any = OffCpu()
+    def said(measure: PythonStepsCollector) -> list[str]:
+        other: Any = OffCpuCollector(OffCpu())
         other.losses = measure.losses
         return profile(measure=other).comments
 
-    measure = PythonSteps([PythonFunction("train.py", "step")], SpanOptions(100))
+    measure = PythonStepsCollector(PythonSteps([PythonFunction("train.py", "step")], SpanOptions(100)))
     measure._past.missed = measure._past.unreadable = 2
     assert said(measure) == []
     measure._lost = 3

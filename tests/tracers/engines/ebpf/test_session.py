@@ -18,11 +18,12 @@ from stallscope.tracers.base.launch import Launch
 from stallscope.tracers.base.progress import Progress
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import preparing, session
-from stallscope.tracers.engines.ebpf.measures.offcpu import FOREVER, OffCpu
+from stallscope.tracers.engines.ebpf.measures.registry import collectors
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
 from stallscope.tracers.engines.ebpf.session import Session
 from stallscope.tracers.kernel.process_events import Exec, Exit, Fork, Mmap
 from stallscope.tracers.kernel.records import ExecRecord, RecordSink
+from stallscope.tracers.measures.offcpu import FOREVER, OffCpu
 from stallscope.tracers.unwind.loader import Loader
 
 
@@ -250,7 +251,7 @@ def test_processes_that_compile_for_us_are_not_told(cold: Path, monkeypatch: pyt
 def test_a_command_is_not_begun_when_the_end_is_asked_for(cold: Path, tmp_path: Path) -> None:
     launch = Launch(["touch", str(tmp_path / "touched")])
     sink = RecordSink()
-    engine = Probes(ProbeOptions(Scope(), (OffCpu(),)), sink)
+    engine = Probes(ProbeOptions(Scope(), collectors([OffCpu()])), sink)
     try:
         with Interrupts() as interrupts:
             os.kill(os.getpid(), signal.SIGTERM)
@@ -266,7 +267,7 @@ def test_a_command_is_not_begun_when_the_end_is_asked_for(cold: Path, tmp_path: 
 
 def trace(scope: Scope, launch: Launch | None, duration: float | None, **hooks: Callable[..., None]) -> session.Capture:
     sink = RecordSink()
-    engine = Probes(ProbeOptions(scope, (OffCpu(),)), sink)
+    engine = Probes(ProbeOptions(scope, collectors([OffCpu()])), sink)
     try:
         return Session(engine, launch, duration).run(sink, hooks.get("on_poll"))
     finally:
@@ -280,7 +281,7 @@ def test_what_follows_the_trace_is_told(root: None, monkeypatch: pytest.MonkeyPa
     progress = Progress()
     monkeypatch.setattr(progress, "ended", lambda *, stacks: told.append(f"ended {stacks > 0}"))
     sink = RecordSink()
-    engine = Probes(ProbeOptions(Scope(everything=True), (OffCpu(),)), sink)
+    engine = Probes(ProbeOptions(Scope(everything=True), collectors([OffCpu()])), sink)
     try:
         Session(engine, None, 0.3).run(sink, progress=progress, wait=False)
     finally:

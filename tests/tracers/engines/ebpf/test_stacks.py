@@ -10,7 +10,8 @@ from captures import DISK, KERNEL, SLEEP, Table, frames, key, profile, remaining
 from stallscope.converters.model import Stack
 from stallscope.converters.model.scheduling import Scheduling
 from stallscope.tracers.engines.ebpf import stacks as stacks_module
-from stallscope.tracers.engines.ebpf.measures.protocol import Recorded, Row
+from stallscope.tracers.engines.ebpf.measures.protocol import Recorded
+from stallscope.tracers.engines.rows import Row
 from stallscope.tracers.kernel.records import NEW, OTHER, OTHER_STACKS, RUNNING, ExecRecord, Origin, WaitSum
 from stallscope.tracers.symbols.process import ProcessSpaces
 from stallscope.tracers.symbols.symboliser import UNMAPPED

@@ -16,12 +16,12 @@ from stallscope.converters.base import helpers
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model.processes import cpu_set
 from stallscope.tracers.base.scope import Scope
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
-from stallscope.tracers.engines.ebpf.measures.oncpu import OnCpu
 from stallscope.tracers.engines.eu_stack import engine, sampling, walker
 from stallscope.tracers.engines.eu_stack.engine import EuStack
 from stallscope.tracers.engines.eu_stack.looks import look
 from stallscope.tracers.engines.protocol import EngineUnavailable, Request
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.oncpu import OnCpu
 
 Fake = Callable[[str], Path]
 Sleeper = subprocess.Popen[bytes]

@@ -19,17 +19,16 @@ from stallscope.converters.model.processes import cpu_set
 from stallscope.tracers.base import procfs
 from stallscope.tracers.base.progress import Progress
 from stallscope.tracers.base.scope import Scope
-from stallscope.tracers.engines.ebpf.measures import oncpu
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
-from stallscope.tracers.engines.ebpf.measures.oncpu import OnCpu
-from stallscope.tracers.engines.ebpf.measures.protocol import Measure
-from stallscope.tracers.engines.ebpf.measures.wakeup import WakeUp
 from stallscope.tracers.engines.perf import engine, reading
 from stallscope.tracers.engines.perf.engine import Perf
 from stallscope.tracers.engines.perf.recording import Recording, Rights
 from stallscope.tracers.engines.perf.threads import Threads
 from stallscope.tracers.engines.protocol import EngineUnavailable, Request
 from stallscope.tracers.kernel import perf_events
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.oncpu import OnCpu
+from stallscope.tracers.measures.protocol import Measure
+from stallscope.tracers.measures.wakeup import WakeUp
 
 PID = os.getpid()
 OTHER = 1 + (1 << 22)  # above every id that Linux gives, so no process of this machine
@@ -160,7 +159,7 @@ def test_an_event_that_is_not_counted_here(monkeypatch: pytest.MonkeyPatch) -> N
         assert (attr.type, cpu, tid) == (perf_events.TYPE_HARDWARE, -1, 0)
         raise OSError(errno.ENOENT, "none")
 
-    monkeypatch.setattr(oncpu.perf_events, "open_event", open_event)
+    monkeypatch.setattr(perf_events, "open_event", open_event)
     with pytest.raises(StallscopeError, match="this machine does not count cycles") as raised:
         Perf().trace(request(OnCpu(event="cycles")))
     assert not isinstance(raised.value, EngineUnavailable), "no other engine is tried"

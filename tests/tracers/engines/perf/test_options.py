@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from stallscope.converters.base import helpers
 from stallscope.tracers.base.scope import Scope
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
-from stallscope.tracers.engines.ebpf.measures.oncpu import OnCpu
-from stallscope.tracers.engines.ebpf.measures.protocol import Measure
 from stallscope.tracers.engines.perf import options
 from stallscope.tracers.engines.perf.options import How, Options, Targets, targets_of
 from stallscope.tracers.engines.perf.recording import Rights
 from stallscope.tracers.engines.protocol import EngineUnavailable, Request
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.oncpu import OnCpu
+from stallscope.tracers.measures.protocol import Measure
 
 ROOT, USER, CURIOUS = Rights(2, True), Rights(2, False), Rights(1, False)
 TARGETS = Targets([7, 8], [], True)

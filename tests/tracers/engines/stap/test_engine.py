@@ -15,19 +15,18 @@ from stallscope.converters.model.calls import WITHOUT_PROBE
 from stallscope.tracers.apis.wanted import Library, Wanted
 from stallscope.tracers.base.progress import Progress
 from stallscope.tracers.base.scope import Scope
-from stallscope.tracers.engines.ebpf.measures.calls import Calls
-from stallscope.tracers.engines.ebpf.measures.ioctl import Ioctl
-from stallscope.tracers.engines.ebpf.measures.kernel_calls import KernelCalls
-from stallscope.tracers.engines.ebpf.measures.locks import Locks
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
-from stallscope.tracers.engines.ebpf.measures.oncpu import OnCpu
-from stallscope.tracers.engines.ebpf.measures.protocol import Measure
-from stallscope.tracers.engines.ebpf.measures.timeline import Timeline
-from stallscope.tracers.engines.ebpf.measures.wakeup import WakeUp
 from stallscope.tracers.engines.protocol import EngineUnavailable, Request
 from stallscope.tracers.engines.stap.compiling import MOST_FRAMES
 from stallscope.tracers.engines.stap.engine import How, Stap
 from stallscope.tracers.engines.stap.running import Running
+from stallscope.tracers.measures.calls import Calls, KernelCalls
+from stallscope.tracers.measures.ioctl import Ioctl
+from stallscope.tracers.measures.locks import Locks
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.oncpu import OnCpu
+from stallscope.tracers.measures.protocol import Measure
+from stallscope.tracers.measures.timeline import Timeline
+from stallscope.tracers.measures.wakeup import WakeUp
 
 PID = os.getpid()
 TEXT = f"""\

@@ -11,10 +11,10 @@ from stallscope.converters.model.processes import cpu_set
 from stallscope.converters.readers.stap.lines import Fork, Lines, Name
 from stallscope.tracers.base.conditions import Conditions
 from stallscope.tracers.base.scope import Scope
-from stallscope.tracers.engines.ebpf.measures.ioctl import Ioctl
 from stallscope.tracers.engines.protocol import Request
 from stallscope.tracers.engines.stap.taking import Taking
 from stallscope.tracers.engines.taken import Taken
+from stallscope.tracers.measures.ioctl import Ioctl
 
 TEXT = b"""\
 stallscope 1 1000 1700000000000000000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from stallscope.converters.model.wakers import links, own_part
 from stallscope.converters.readers.stap.lines import Line, Lines, Wait, Woken
-from stallscope.tracers.engines.ebpf.measures.wakeup import WakeUp
 from stallscope.tracers.engines.stap.threads import Threads
 from stallscope.tracers.engines.stap.wakes import Names, Wakes
+from stallscope.tracers.measures.wakeup import WakeUp
 
 NAMES = Names({1: "one", 2: "two", 3: "three", 9: "kthread"})
 FRAMES = b"k 8 0 0xff [hrtimer_]\nk 8 1 hrtimer_wakeup+0x1/0x9\nk 7 0 flush_smp_call+0x1/0x9\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from .....converters.base.errors import StallscopeError
@@ -12,13 +12,12 @@ from .....converters.base.units import plural
 from ....kernel.bpfmap import RingBuffer
 from ....kernel.bpfobject import Object
 from ....kernel.bytecode import Kind, OwnMap, Program, load, with_maps
+from ....measures.questions import Compile, Line
 from ....questions.asked import Ask, Asked, Bound, formatted, number, plain
 from ....questions.check import STRING
 from ....questions.plan import PLACES, Plan, TooMuch, is_text, plan
 from ....questions.source import PRINTS_PER_SECOND, Loss, MapNumber, Resume, names, saved_size, source
 
-Compile = Callable[[str, Sequence[str]], Mapping[str, bytes]]
-"""From C and the names of its programs to their instructions."""
 _KINDS = 256
 """Functions whose arguments differ: half of the entries of call_questions of bpf/include/questions.bpf.h; of events, as
 many as the maps of bpf/events.bpf.c have."""
@@ -59,16 +58,6 @@ CALLS = Frame(
     0,
 )
 """Of calls that are timed; the attach type is the trace's."""
-
-
-class Line(NamedTuple):
-    """Of a --print. ``text``: with names and strings as the process has them. ``is_raw``: the user gave a format."""
-
-    pid: int
-    tid: int
-    function: int
-    text: str
-    is_raw: bool
 
 
 class Answers:

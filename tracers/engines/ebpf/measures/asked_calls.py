@@ -3,52 +3,41 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from .....converters.base.errors import StallscopeError
-from ....apis.wanted import Wanted
 from ....images.elf import ElfFile
 from ....images.functions import Function
 from ....kernel.bpfobject import Link, Object
 from ....kernel.uprobes import Way
-from ....measures.span_options import SpanOptions
+from ....measures.calls import AskedCalls
 from ....questions.asked import Asked, Bound, Fault
-from .answers import CALLS, Answers, Compile, Frame, Line
-from .calls import Calls
+from .answers import CALLS, Answers, Frame
+from .calls import CallsCollector
 from .probed import Probed
 from .replies import PERIOD, Asking, Replies, left_out
 
-Binder = Callable[[int, ElfFile, str, Sequence[Function]], "list[Bound | Fault]"]
-"""What the questions mean for functions of an open file."""
+if TYPE_CHECKING:
+    from ....measures.questions import Binder
+
 QUESTIONS = 52
 """COOKIE_QUESTIONS of bpf/include/questions.bpf.h."""
 
 
-class AskedCalls(Asking, Calls):
+class AskedCallsCollector(Asking, CallsCollector):
     """Only calls of which --where is true are timed and counted."""
 
     ABOUT = "calls"
     PROBES = ("asked_session", "asked_enter", "asked_return")
 
-    def __init__(  # noqa: PLR0913
-        self,
-        wanted: Wanted,
-        asked: Asked,
-        compiler: Compile,
-        show: Callable[[str, Line], None],
-        *,
-        binder: Binder | None = None,
-        way: Way | None = None,
-        spans: SpanOptions | None = None,
-        over: int = 0,
-    ) -> None:
-        """``show`` gets the name of the function and what --print says of a call. ``binder``: None if the questions
-        mean the same for every function."""
-        super().__init__(wanted, way=way, spans=spans, over=over)
-        self._slow.judged = bool(over) or asked.judges_returns
+    def __init__(self, measure: AskedCalls, *, way: Way | None = None) -> None:
+        super().__init__(measure, way=way)
+        asked = measure.asked
+        self._slow.judged = bool(measure.over) or asked.judges_returns
         self.period = min(self.period or PERIOD, PERIOD)
-        self._asked, self._compiler, self._binder = asked, compiler, binder
-        self._replies = Replies(asked, show, self._named)
+        self._asked, self._compiler, self._binder = asked, measure.compiler, measure.binder
+        self._replies = Replies(asked, measure.show, self._named)
 
     @property
     def placed(self) -> tuple[str, ...]:  # type: ignore[override]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from os.path import basename
+from typing import TYPE_CHECKING
 
 from .....converters.base.errors import StallscopeError
 from ....apis.events import TRACEPOINT
-from ....apis.events import Events as Wanted
 from ....images.elf import ElfFile
 from ....images.functions import Function
 from ....images.usdt import UsdtProbe
@@ -15,42 +15,34 @@ from ....kernel.bpfobject import Object
 from ....kernel.bytecode import Program
 from ....kernel.tracepoints import fields
 from ....kernel.uprobes import Way
+from ....measures.events import AskedEvents
 from ....questions.asked import Asked, Bound, Fault
 from ....questions.source import Resume
-from .answers import Answers, Compile, Frame, Line
-from .asked_calls import QUESTIONS, Binder
-from .event_probes import KERNELS, Chosen, EventProbes
+from .answers import Answers, Frame
+from .asked_calls import QUESTIONS
+from .event_probes import KERNELS, EventProbes
 from .event_questions import at_entry, at_places, of_tracepoint
-from .events import Events
+from .events import EventsCollector
 from .replies import PERIOD, Asking, Replies, left_out
+
+if TYPE_CHECKING:
+    from ....measures.questions import Binder
 
 _USER = Frame("user_questions", {Resume.ENTER: "events_user"}, 0)
 _TRACEPOINT = Frame("tracepoint_questions", {Resume.ENTER: "events_tracepoint"}, 0, Program.TRACEPOINT)
 _KERNEL = Frame("kernel_questions", {Resume.ENTER: "events_kernel"}, 0)
 
 
-class AskedEvents(Asking, Events):
+class AskedEventsCollector(Asking, EventsCollector):
     """Only events of which --where is true are counted."""
 
     ABOUT = "events"
 
-    def __init__(  # noqa: PLR0913
-        self,
-        wanted: Wanted,
-        asked: Asked,
-        compiler: Compile,
-        show: Callable[[str, Line], None],
-        *,
-        binder: Binder | None = None,
-        way: Way | None = None,
-        chosen: Chosen | None = None,
-    ) -> None:
-        """``show`` gets the name of the event and what --print says of it. ``binder``: None if the questions mean the
-        same for every function."""
-        super().__init__(wanted, way=way, chosen=chosen)
+    def __init__(self, measure: AskedEvents, *, way: Way | None = None) -> None:
+        super().__init__(measure, way=way)
         self.period = min(self.period or PERIOD, PERIOD)
-        self._asked, self._compiler, self._binder = asked, compiler, binder
-        self._replies = Replies(asked, show, self._named)
+        self._asked, self._compiler, self._binder = measure.asked, measure.compiler, measure.binder
+        self._replies = Replies(measure.asked, measure.show, self._named)
 
     @property
     def attached(self) -> tuple[str, ...]:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from .....converters.base.units import plural, share
-from .....converters.model import ValueType
 from .....converters.model.calls import BUCKETS, LEFT, WITHOUT_PROBE, CallTimes
 from .....converters.model.states import PREEMPTED, RUNNING, WOKEN
 from ....apis import cuda
-from ....apis.wanted import Wanted
 from ....images.maps import Mapping as MappedFile
 from ....kernel.bpfobject import Link, Object
 from ....kernel.records import NEW, STATES, Origin
@@ -20,12 +18,14 @@ from ....kernel.records import PREEMPTED as SWITCHED_OUT
 from ....kernel.records import RUNNING as ON_A_CORE
 from ....kernel.sum_table import SumTable
 from ....kernel.uprobes import Way, best_way
-from ....measures.span_options import SpanOptions
+from ....measures.calls import Calls
+from ....measures.ioctl import Ioctl
+from ...rows import Row, Timed
 from .call_parts import OTHER_FUNCTIONS, CallParts
 from .ioctl_records import NUMBER_SHIFT, plain
 from .open_calls import DEPTH, HEAD, Inside, Open, Part, open_calls, parts, waits_of_ioctl
 from .probed import Probed
-from .protocol import SCHEDULER, Ended, Row, Timed
+from .protocol import SCHEDULER, Ended
 from .recorded_calls import PERIOD, RecordedCalls
 from .slow_calls import SlowCalls
 from .summed import Summed
@@ -36,13 +36,11 @@ if TYPE_CHECKING:
     from .....converters.model.call_ioctls import CallIoctls
     from .....converters.model.copies import Copies
     from .call_sums import CallSums, Sum
-    from .ioctl import Ioctl
+    from .ioctl import IoctlCollector
+    from .protocol import Collector
     from .spans import CallSpans
     from .totals import Moved
 
-TIME = ValueType("calls", "nanoseconds")
-CALLS = ValueType("calls", "count")
-_USUAL = Wanted()
 _OTHER_ERRORS = "[other errors]"
 _CONTEXTS = 4
 """Entries of scratch maps, one per context up to CONTEXT_CALL and more: enum context of bpf/include/maps.bpf.h."""
@@ -85,13 +83,12 @@ class Cost(NamedTuple):
     ns: int
 
 
-class Calls(Summed):
-    """Columns: time inside calls, and how many returned. Time is counted for the innermost call."""
+class CallsCollector(Summed):
+    """Adds up calls by place and function, in the kernel."""
 
-    name = "calls"
+    name = Calls.name
     PROBES = ("calls_session", "calls_enter", "calls_return")
     """Programs at functions: for entry and return, for the entry, for the return."""
-    columns: tuple[ValueType, ...] = (TIME, CALLS)
     programs = SCHEDULER
     entries = "new_calls"
     table = "call_times"
@@ -99,23 +96,16 @@ class Calls(Summed):
     weights = (1, 2, 3)
     IN_THE_PICTURE = "their time is in the picture, up to the end"
 
-    def __init__(
-        self,
-        wanted: Wanted = _USUAL,
-        *,
-        way: Way | None = None,
-        ioctls: Ioctl | None = None,
-        spans: SpanOptions | None = None,
-        over: int = 0,
-    ) -> None:
-        """``way``: how the probes get to the functions; None: the best that the kernel has. ``ioctls``: another measure
-        of the trace, whose ioctls are parts of the calls. ``spans``: which calls are kept one by one, for a
-        timeline. ``over``: only calls that take longer than so many ns count; 0: all."""
+    def __init__(self, measure: Calls, *, way: Way | None = None) -> None:
+        """``way``: how the probes get to the functions; None: the best that the kernel has."""
+        wanted, spans, over = measure.wanted, measure.spans, measure.over
+        self.columns = measure.columns
         self._recorded = RecordedCalls(spans)
         self.period = PERIOD if spans else None
         self.wanted, self._given_way = wanted, way
         self.modules = (cuda.DRIVER, *(library.path for library in wanted.libraries))
-        self._ioctls = ioctls
+        self._ioctls: IoctlCollector | None = None
+        """Another one of the trace, whose ioctls are parts of the calls."""
         self._parts = CallParts()
         self._slow = SlowCalls(over)
         self._inside: dict[int, Inside] = {}
@@ -130,10 +120,9 @@ class Calls(Summed):
         self._ran = 0
         """Time of the traced threads on cores."""
 
-    @property
-    def over(self) -> int:
-        """Only calls that take longer than so many ns count; 0: all."""
-        return self._slow.over
+    def beside(self, others: Sequence[Collector]) -> None:
+        ioctls = (cast("IoctlCollector", each) for each in others if each.name == Ioctl.name)
+        self._ioctls = next((each for each in ioctls if not each.is_alone), None)
 
     @property
     def way(self) -> Way:

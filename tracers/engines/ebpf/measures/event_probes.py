@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from .....converters.base.errors import StallscopeError
-from .....converters.base.text import printable
+from .....converters.base.text import printable, some
 from .....converters.base.units import plural
 from ....apis.entries import CODE, entry
-from ....apis.events import KERNEL, TRACEPOINT, Events, nearest
+from ....apis.events import KERNEL, TRACEPOINT, Chosen, Events, nearest
 from ....holder.links import Place
 from ....images.elf import ElfError, ElfFile, FileSource
 from ....images.functions import Function, find_functions, function_names
@@ -19,7 +18,7 @@ from ....kernel.bpfobject import Object
 from ....kernel.libbpf import BpfError
 from ....kernel.tracepoints import attach_function, attach_tracepoint, has_kprobes, kernel_functions, tracepoints
 from ....kernel.uprobes import Way
-from .probed import MOST_PROBES, Probe, Probed, of_another_machine, some
+from .probed import MOST_PROBES, Probe, Probed, of_another_machine
 
 NUMBER = (1 << 32) - 1
 """The bits of a cookie that have the number of the probe."""
@@ -31,13 +30,6 @@ NO_KPROBES = "this kernel takes no probes on its functions"
 
 
 _LISTS = {TRACEPOINT: "--list 't:*:sched*' lists those of a pattern", KERNEL: "/proc/kallsyms has their names"}
-
-
-class Chosen(NamedTuple):
-    """What the user named of the kernel."""
-
-    tracepoints: Sequence[str] = ()
-    functions: Sequence[str] = ()
 
 
 def chosen_in_kernel(events: Events) -> Chosen:

@@ -7,45 +7,42 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from .....converters.model import ValueType
 from .....converters.model.calls import CallTimes
 from .....converters.model.states import RUNNING
-from ....apis.events import Events as Wanted
 from ....images.maps import Mapping as MappedFile
 from ....kernel.bpfobject import Link, Object, Program
 from ....kernel.records import Origin
 from ....kernel.sum_table import SLOTS
 from ....kernel.uprobes import Way, best_way
-from .event_probes import KERNELS, Chosen, EventProbes, chosen_in_kernel
+from ....measures.events import Events
+from ...rows import Row, Timed
+from .event_probes import KERNELS, EventProbes
 from .ioctl_records import NUMBER_SHIFT, plain
-from .protocol import SCHEDULER, Ended, Row, Timed
+from .protocol import SCHEDULER, Ended
 from .summed import Summed
 
 if TYPE_CHECKING:
     import numpy as np
 
-EVENTS = ValueType("events", "count")
 _CONTEXTS = 6
 """Entries of scratch maps, one per context up to CONTEXT_EVENT: enum context of bpf/include/maps.bpf.h."""
 _USER, _TRACEPOINT, _KERNEL = "events_user", "events_tracepoint", "events_kernel"
 
 
-class Events(Summed):
-    """Column: how often."""
+class EventsCollector(Summed):
+    """Counts events by place, in the kernel."""
 
-    name = "events"
-    columns = (EVENTS,)
+    name = Events.name
     programs = SCHEDULER
     entries = "new_events"
     table = "event_counts"
     value_size = 8
 
-    def __init__(self, wanted: Wanted, *, way: Way | None = None, chosen: Chosen | None = None) -> None:
-        """``way``: how the probes get to instructions; None: the best that the kernel has. ``chosen``: what was named
-        of the kernel; None: it is looked up. StallscopeError if there is no such thing."""
-        self._wanted, self._given_way = wanted, way
-        self._chosen = chosen if chosen is not None else chosen_in_kernel(wanted)
-        self.modules = tuple(library.path for library in wanted.libraries)
+    def __init__(self, measure: Events, *, way: Way | None = None) -> None:
+        """``way``: how the probes get to instructions; None: the best that the kernel has."""
+        self.columns = measure.columns
+        self._wanted, self._chosen, self._given_way = measure.wanted, measure.chosen, way
+        self.modules = tuple(library.path for library in self._wanted.libraries)
         self.probed: EventProbes | None = None
         self._taken: list[tuple[Origin, int, int]] = []
         """Where, the number of the probe, how often."""

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from ....kernel.bpfobject import Object
 from ....kernel.records import BLOCKED, STATES, Origin
-from .offcpu import OffCpu
-from .protocol import Ended, GilWait, LockSum, Measure, Row
+from ....measures.locks import Gil
+from ...rows import Row
+from .protocol import Ended, GilWait, LockSum
 from .summed import Summed
-from .wakeup import WakeUp
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,10 +30,10 @@ LOSSES = ("waits for Python's interpreter lock", UNREAD)
 """enum gil_loss, in its order."""
 
 
-class Gil(Summed):
+class GilCollector(Summed):
     """Has no rows: its result is `GilWait`, beside the rows of others. It counts nothing in a trace without Python."""
 
-    name = "gil"
+    name = Gil.name
     columns = ()
     programs = ()
     entries = "new_gil_waits"
@@ -41,7 +41,7 @@ class Gil(Summed):
     value_size = SUM.size
     more = 1
 
-    def __init__(self) -> None:
+    def __init__(self, _: Gil) -> None:
         self._waiting: dict[int, tuple[int, ...]] = {}
         self._lost = dict.fromkeys(LOSSES, 0)
         self._lost_before = dict(self._lost)
@@ -95,10 +95,3 @@ class Gil(Summed):
 
     def losses(self) -> Mapping[str, int]:
         return {kind: number - self._lost_before[kind] for kind, number in self._lost.items()}
-
-
-def with_gil(measures: tuple[Measure, ...]) -> tuple[Measure, ...]:
-    """The same, and `Gil` if there are waits among them. It is no measure that users ask for: an engine that lacks it
-    shows the rest."""
-    waits = any(isinstance(measure, OffCpu | WakeUp) for measure in measures)
-    return (*measures, Gil()) if waits else measures

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from .....converters.base.errors import StallscopeError
 from .....converters.base.units import plural
-from .....converters.model import ValueType
 from .....converters.model.calls import BUCKETS, CallTimes
 from .....converters.model.sharing import SharedCall
 from .....converters.model.states import RUNNING
@@ -21,7 +20,8 @@ from ....kernel.records import RECORD_IOCTL, Origin, ThreadRecord
 from ....kernel.records import RUNNING as RUNNING_STATE
 from ....kernel.sum_table import SumTable
 from ....kernel.tracepoints import attach_tracepoints
-from ....measures.span_options import SpanOptions
+from ....measures.ioctl import Ioctl
+from ...rows import Row, Timed
 from .ioctl_records import (
     CALL,
     FAILURE,
@@ -29,7 +29,6 @@ from .ioctl_records import (
     LEFT_OUT,
     LOSSES,
     NUMBER_SHIFT,
-    NVIDIA_MAJOR,
     SUM,
     TIMES,
     UNREPORTED,
@@ -47,7 +46,7 @@ from .ioctl_records import (
 from .ioctl_rings import IoctlRings
 from .narrow import NarrowPrograms
 from .open_calls import DEPTH
-from .protocol import SCHEDULER, Ended, Row, Timed
+from .protocol import SCHEDULER, Ended
 from .summed import Summed
 
 if TYPE_CHECKING:
@@ -57,10 +56,6 @@ if TYPE_CHECKING:
     from .spans import CallSpans, Spans
     from .totals import Moved, Totals
 
-TIME = ValueType("ioctl", "nanoseconds")
-CALLS = ValueType("calls", "count")
-OF_CALLS = ValueType("calls", "nanoseconds"), CALLS
-"""The columns of `Calls`."""
 _TRACEPOINTS = {"ioctl_enter": "syscalls:sys_enter_ioctl", "ioctl_return": "syscalls:sys_exit_ioctl"}
 _CONTEXTS = 4
 """Entries of scratch maps, one per context up to CONTEXT_SYSCALL: enum context of bpf/include/maps.bpf.h."""
@@ -74,11 +69,10 @@ _LEVEL = DEPTH
 """Of ioctls among spans: inside calls of functions."""
 
 
-class Ioctl(Summed):
-    """Columns: time inside ioctls, and how many returned."""
+class IoctlCollector(Summed):
+    """Adds up calls by place and by what is called, in the kernel."""
 
-    name = "ioctl"
-    columns: tuple[ValueType, ...] = (TIME, CALLS)
+    name = Ioctl.name
     programs = SCHEDULER
     placed = tuple(_TRACEPOINTS)
     entries = "new_ioctls"
@@ -87,18 +81,13 @@ class Ioctl(Summed):
     weights = (0, 1)
     period = 0.05
 
-    def __init__(
-        self, *, nvidia_major: int = NVIDIA_MAJOR, alone: bool = True, spans: SpanOptions | None = None
-    ) -> None:
-        """``nvidia_major``: of the devices whose arguments are read as those of NVIDIA's driver. If not ``alone``, time
-        of ioctls in functions' calls is in the rows of `Calls`, and only that of others in rows of its own; it is no
-        error if there are no tracepoints. ``spans``: which calls are kept one by one, for a timeline."""
-        self._span_options = spans
+    def __init__(self, measure: Ioctl, *, nvidia_major: int = nvidia.MAJOR) -> None:
+        """``nvidia_major``: of the devices whose arguments are read as those of NVIDIA's driver."""
+        self.columns = measure.columns
+        self.is_alone = measure.alone
+        self._span_options = measure.spans
         self._spans: Spans | None = None
         self._nvidia_major = nvidia_major
-        self._alone = alone
-        if not alone:
-            self.columns = OF_CALLS
         self._missing = ""
         """Why there are no ioctls."""
         self._object: Object | None = None
@@ -113,13 +102,13 @@ class Ioctl(Summed):
         self._lost = dict.fromkeys((*LOSSES, UNREPORTED, LEFT_OUT), 0)
         self._lost_before = dict(self._lost)
         self._unfinished = 0
-        self._rings = IoctlRings(places=spans is not None)
+        self._rings = IoctlRings(places=measure.spans is not None)
         self._sharing: Sharing | None = None
         self._reading = threading.Lock()
         self._narrow = NarrowPrograms()
 
     def knobs(self) -> Mapping[str, int]:
-        own = {"measure_ioctl": 1, "ioctl_rows": int(self._alone), "nvidia_major": self._nvidia_major}
+        own = {"measure_ioctl": 1, "ioctl_rows": int(self.is_alone), "nvidia_major": self._nvidia_major}
         return {**own, **self._rings.knobs()}
 
     def sizes(self, entries: int) -> Mapping[str, int]:
@@ -195,7 +184,7 @@ class Ioctl(Summed):
             # Returns first: every call that is seen to begin is seen to end.
             return attach_tracepoints(loaded, {name + suffix: at for name, at in reversed(_TRACEPOINTS.items())})
         except StallscopeError as error:
-            if not self._alone:
+            if not self.is_alone:
                 self._missing = error.cause
                 return []
             raise StallscopeError(
@@ -278,12 +267,12 @@ class Ioctl(Summed):
 
     def rows(self, ended: Ended) -> list[Row]:
         rows = []
-        ran = on_cores(self._returned() if self._alone else ())
+        ran = on_cores(self._returned() if self.is_alone else ())
         for origin, (length, runnable, count) in self.totals().take():
             number, origin = origin.state >> NUMBER_SHIFT, plain(origin)
             name = self._call(number)
             if origin.state == RUNNING_STATE:
-                rows.append(Row(origin, RUNNING, (length, count if self._alone else 0), call=name))
+                rows.append(Row(origin, RUNNING, (length, count if self.is_alone else 0), call=name))
                 left = ran.get((origin.tid, origin.tgid, origin.life, number), [0, 0])
                 left[0] -= length
                 left[1] -= count
@@ -293,7 +282,7 @@ class Ioctl(Summed):
             if count:
                 origin = Origin(0, 0, 0, tid, tgid, life, RUNNING_STATE)
                 rows.append(Row(origin, RUNNING, (length, count), call=self._call(number)))
-        going_on = [call for call in self._going_on(ended) if self._alone or call.is_outside]
+        going_on = [call for call in self._going_on(ended) if self.is_alone or call.is_outside]
         self._unfinished = len(going_on)
         threads = {record.thread.key.tid: record for record in ended.threads if not record.exited}
         for call in going_on:
@@ -369,9 +358,9 @@ class Ioctl(Summed):
         if number := self.losses()[UNREPORTED]:
             kept = f"the kernel kept up to {plural(number, 'ioctl')} of all processes from the probes"
             yield f"{kept}: counts are too low by these"
-        if self._alone:
+        if self.is_alone:
             yield from self._narrow.remarks()
-        if self._unfinished and self._alone:
+        if self._unfinished and self.is_alone:
             yield f"{plural(self._unfinished, 'ioctl')} had not ended: their time is in the picture, up to the end"
         if self._spans and self._span_options:
             yield from self._span_options.remarks("ioctl", self._spans.short)

@@ -10,14 +10,13 @@ from typing import NamedTuple
 
 from .....converters.model.calls import BUCKETS, CallTimes
 from .....converters.model.states import PREEMPTED, WOKEN
-from ....ioctls import commands
+from ....ioctls import commands, nvidia
 from ....ioctls.devices import Device, device_of
 from ....kernel.bpfobject import Object
 from ....kernel.records import BLOCKED, NEW, ON_CPU, ORIGIN, STATES, Origin, ThreadRecord
 from ....kernel.records import PREEMPTED as SWITCHED_OUT
-from .protocol import Row
+from ...rows import Row
 
-NVIDIA_MAJOR = 195
 _NO_NAMES = "[other ioctls]", "[other devices]"
 """Of targets that found no room."""
 NUMBER_SHIFT = 8
@@ -106,7 +105,7 @@ class Targets:
         target = self._targets.get(number)
         if target is None:
             return number
-        if stat.S_ISCHR(target.mode) and target.device >> 20 == NVIDIA_MAJOR:
+        if stat.S_ISCHR(target.mode) and target.device >> 20 == nvidia.MAJOR:
             return "NVIDIA"
         return target.ops, target.device, target.mode
 
@@ -119,8 +118,8 @@ class Targets:
         if device is None:
             device = device_of(target.mode, target.device, b"", b"")
         file = device.file
-        if target.device >> 20 == self._nvidia_major != NVIDIA_MAJOR:
-            file = file._replace(major=NVIDIA_MAJOR, mode=commands.CHARACTER)
+        if target.device >> 20 == self._nvidia_major != nvidia.MAJOR:
+            file = file._replace(major=nvidia.MAJOR, mode=commands.CHARACTER)
         what = file, target.command, target.detail
         return commands.name(*what), device.name, commands.locks(*what)
 

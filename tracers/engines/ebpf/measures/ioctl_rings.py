@@ -30,11 +30,11 @@ class IoctlRings:
         self.memory: list[mmap.mmap] = []
 
     def knobs(self) -> Mapping[str, int]:
-        """See `Measure.knobs`."""
+        """See `Collector.knobs`."""
         return {"record_ioctl_places": 1} if self._places else {}
 
     def sizes(self) -> Mapping[str, int]:
-        """See `Measure.sizes`."""
+        """See `Collector.sizes`."""
         events = 2 * len(perf_events.online_cpus()) * self._slots
         return {
             "ioctl_events": events,

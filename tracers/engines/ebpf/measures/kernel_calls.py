@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from .....converters.base.text import some
 from .....converters.base.units import plural
-from .....converters.model import ValueType
 from ....kernel.bpfobject import Link, Object, Program
 from ....kernel.libbpf import BpfError
 from ....kernel.records import Origin
 from ....kernel.tracepoints import attach_function
 from ....kernel.uprobes import Way
-from .calls import CALLS, Calls, Time
+from ....measures.calls import Calls, KernelCalls
+from ...rows import Row, Timed
+from .calls import CallsCollector, Time
 from .event_probes import KERNELS, Chosen, refusal
 from .ioctl_records import NUMBER_SHIFT
 from .open_calls import Part
-from .probed import Probe, some
-from .protocol import Ended, Row, Timed
+from .probed import Probe
+from .protocol import Ended
 
 if TYPE_CHECKING:
     from ....images.maps import Mapping as MappedFile
@@ -29,7 +31,7 @@ _INSIDE = 1 << 14
 
 
 class KernelProbes(Link):
-    """The probes on the kernel's functions: what `Calls` needs to know of them."""
+    """The probes on the kernel's functions: what `CallsCollector` needs to know of them."""
 
     def __init__(self, loaded: Object, suffix: str, names: Sequence[str]) -> None:
         """StallscopeError if the kernel takes none of them."""
@@ -90,16 +92,15 @@ class KernelProbes(Link):
             link.close()
 
 
-class KernelCalls(Calls):
-    """Columns: time inside calls, and how many returned. Time is counted for the innermost call."""
+class KernelCallsCollector(CallsCollector):
+    """Like the one of calls in libraries, by other probes."""
 
-    name = "kernel_calls"
-    columns = (ValueType("kernel-calls", "nanoseconds"), CALLS)
+    name = KernelCalls.name
 
-    def __init__(self, functions: Sequence[str]) -> None:
-        """``functions``: names, of which the kernel may refuse some."""
-        super().__init__(way=Way.SINGLE)
-        self._functions = functions
+    def __init__(self, measure: KernelCalls) -> None:
+        super().__init__(Calls(), way=Way.SINGLE)
+        self.columns = measure.columns
+        self._functions = measure.functions
         self.modules = ()
         self._programs: list[Program] = []
         self._misses = 0

@@ -11,6 +11,8 @@ from ....kernel.bpfobject import Link, Object
 from ....kernel.libbpf import BpfError
 from ....kernel.records import BLOCKED, BY_UNKNOWN, RECORD_LOCK, STATES, Origin, Waker
 from ....kernel.sum_table import SumTable
+from ....measures.locks import Locks
+from ...rows import Row
 from .lock_objects import ASKED, ASKS, LockObject, join_objects
 from .lock_records import (
     FLAGS_SHIFT,
@@ -28,7 +30,7 @@ from .lock_records import (
     UNSEEN,
     WAITING,
 )
-from .protocol import Ended, LockHolder, LockRows, LockSum, LockWait, Row, SharedWord
+from .protocol import Ended, LockHolder, LockRows, LockSum, LockWait, SharedWord
 from .summed import Summed
 
 if TYPE_CHECKING:
@@ -85,10 +87,10 @@ def _kernel_has(name: bytes, *, otherwise: bool) -> bool:
         return otherwise
 
 
-class Locks(Summed):
-    """Has no rows: its result is `LockRows`, beside the rows of others. Needs `WakeUp` in the same trace."""
+class LocksCollector(Summed):
+    """Has no rows: its result is `LockRows`, beside the rows of others. Needs wake-ups in the same trace."""
 
-    name = "locks"
+    name = Locks.name
     columns = ()
     programs = ()
     entries = "new_locks"
@@ -96,7 +98,7 @@ class Locks(Summed):
     value_size = SUM.size
     more = 1
 
-    def __init__(self) -> None:
+    def __init__(self, _: Locks) -> None:
         self._of_kernel = kernel_tells()
         begin = _ASKING if kernel_knows_caches() else "locks_begin"
         self.placed = (begin, "locks_end") if self._of_kernel else ()

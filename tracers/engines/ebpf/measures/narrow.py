@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from .....converters.base.text import some
 from ....images.files import open_mapped
 from ....images.maps import Mapping
-from .probed import is_program, root_of, some
+from .probed import is_program, root_of
 
 _HIGHEST = 1 << 32
 _MOST = 1 << 12

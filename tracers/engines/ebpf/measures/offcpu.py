@@ -7,50 +7,34 @@ import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from .....converters.model import ValueType
 from .....converters.model.states import PREEMPTED, WOKEN
 from ....kernel.bpfobject import Object
 from ....kernel.records import BLOCKED, LOST, NEW, ON_CPU, STATES, WAIT_SUM, Origin, ThreadRecord, WaitSum
 from ....kernel.records import PREEMPTED as SWITCHED_OUT
-from .protocol import SCHEDULER, Ended, Row
+from ....measures.offcpu import OffCpu
+from ...rows import Row
+from .protocol import SCHEDULER, Ended
 from .summed import Summed
 
 if TYPE_CHECKING:
     import numpy as np
 
-FOREVER = (1 << 64) - 1
 _ANY_STATE = (1 << 32) - 1
 
 
-class OffCpu(Summed):
-    """Columns: time, count, min and max of intervals."""
+class OffCpuCollector(Summed):
+    """Adds up intervals by place, in the kernel."""
 
-    name = "offcpu"
+    name = OffCpu.name
     programs = SCHEDULER
     entries = "new_waits"
     table = "waits"
     value_size = WAIT_SUM.size
     weights = (1, 4)
 
-    def __init__(
-        self,
-        shortest: int = 0,
-        longest: int = FOREVER,
-        states: frozenset[str] | None = None,
-        *,
-        time: str = "off-cpu",
-    ) -> None:
-        """Intervals from ``shortest`` to ``longest`` ns, and parts of them in ``states`` (None: all).
-
-        ``time``: the name of the time column; columns of this name of other measures are added to it.
-        """
-        self.columns = (
-            ValueType(time, "nanoseconds"),
-            ValueType("count", "count"),
-            ValueType("min", "nanoseconds", "min"),
-            ValueType("max", "nanoseconds", "max"),
-        )
-        self.shortest, self.longest, self.states = shortest, longest, states
+    def __init__(self, measure: OffCpu) -> None:
+        self.columns = measure.columns
+        self.shortest, self.longest, self.states = measure.shortest, measure.longest, measure.states
         self._waits: dict[Origin, WaitSum] = {}
 
     def knobs(self) -> Mapping[str, int]:
@@ -114,7 +98,7 @@ class OffCpu(Summed):
 
 
 def filters(shortest: int, longest: int, states: frozenset[str] | None) -> dict[str, int]:
-    """Knobs: which intervals count; see `OffCpu`."""
+    """Knobs: which intervals count; see `measures.offcpu`."""
     return {"min_wait": shortest, "max_wait": longest, "state_mask": _state_mask(states)}
 
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import struct
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from .....converters.base.errors import StallscopeError
 from .....converters.base.units import plural
-from .....converters.model import ValueType
 from .....converters.model.states import RUNNING
 from ....kernel import perf_events
 from ....kernel.bpfobject import Link, Object
 from ....kernel.libbpf import BpfError
 from ....kernel.records import RUNNING as RUNNING_STATE
 from ....kernel.records import Origin
-from .protocol import SCHEDULER, Ended, Row
+from ....kernel.sampled_events import open_on
+from ....measures.oncpu import OnCpu
+from ...rows import Row
+from .protocol import SCHEDULER, Ended
 from .summed import Summed
 
 if TYPE_CHECKING:
@@ -27,40 +27,7 @@ if TYPE_CHECKING:
 _SUM = struct.Struct("<QQ")
 _CONTEXTS = 2
 """Entries of scratch maps, one per context up to CONTEXT_SAMPLE: enum context of bpf/include/maps.bpf.h."""
-_DISABLED, _EXCLUDE_KERNEL, _EXCLUDE_HYPERVISOR, _EXCLUDE_IDLE = 1 << 0, 1 << 5, 1 << 6, 1 << 7
-_NO_COUNTER = (errno.ENOENT, errno.EOPNOTSUPP, errno.ENXIO, errno.ENODEV)
-"""What the kernel says of a counter that is not there."""
 _NSEC = 1_000_000_000
-
-
-class Event(NamedTuple):
-    """``type`` and ``config`` of struct perf_event_attr."""
-
-    type: int
-    config: int
-
-
-def _cache(cache: int, result: int) -> Event:
-    """Read accesses: PERF_COUNT_HW_CACHE_*."""
-    return Event(perf_events.TYPE_CACHE, cache | result << 16)
-
-
-CLOCK = "cpu-clock"
-EVENTS = {
-    CLOCK: Event(perf_events.TYPE_SOFTWARE, 0),
-    "page-faults": Event(perf_events.TYPE_SOFTWARE, 2),
-    "cycles": Event(perf_events.TYPE_HARDWARE, 0),
-    "instructions": Event(perf_events.TYPE_HARDWARE, 1),
-    "cache-references": Event(perf_events.TYPE_HARDWARE, 2),
-    "cache-misses": Event(perf_events.TYPE_HARDWARE, 3),
-    "branches": Event(perf_events.TYPE_HARDWARE, 4),
-    "branch-misses": Event(perf_events.TYPE_HARDWARE, 5),
-    "ref-cycles": Event(perf_events.TYPE_HARDWARE, 9),
-    "L1-dcache-load-misses": _cache(0, 1),
-    "LLC-load-misses": _cache(2, 1),
-    "dTLB-load-misses": _cache(3, 1),
-}
-"""Names as in perf."""
 
 
 class _Sum(NamedTuple):
@@ -68,33 +35,22 @@ class _Sum(NamedTuple):
     events: int
 
 
-class OnCpu(Summed):
-    """Columns: with the clock, time and samples; with another event, its count and samples.
+class OnCpuCollector(Summed):
+    """Counts samples by place, in the kernel."""
 
-    With the clock, the samples only give the shares of a thread's time: the time itself is the scheduler's, and exact.
-    """
-
-    name = "oncpu"
+    name = OnCpu.name
     programs = SCHEDULER
     placed = ("oncpu_sample",)
     entries = "new_samples"
     table = "samples"
     value_size = _SUM.size
 
-    def __init__(
-        self, frequency: int = 99, event: str = CLOCK, *, time: str = "on-cpu", one_by_one: bool = False
-    ) -> None:
-        """``frequency``: samples per second and core. ``event``: a key of `EVENTS`.
-
-        ``time``: the name of the time column; columns of this name of other measures are added to it. ``one_by_one``:
-        a timeline records the samples of the clock with their times, too.
-        """
-        self.frequency = frequency
-        self.event = event
-        weight = ValueType(time, "nanoseconds") if event == CLOCK else ValueType(event, "count")
-        self.columns = (weight, ValueType("samples", "count"))
+    def __init__(self, measure: OnCpu) -> None:
+        self.columns = measure.columns
+        self.frequency = measure.frequency
+        self._event, self._by_clock = measure.event, measure.by_clock
         # The interrupt of a counter may come while a core writes another event, that of the clock may not.
-        self._one_by_one = one_by_one and event == CLOCK
+        self._one_by_one = measure.one_by_one and measure.by_clock
         self._samples: dict[Origin, _Sum] = {}
         self._lost = 0
         self._blind: list[int] = []
@@ -120,8 +76,9 @@ class OnCpu(Summed):
         links: list[Link] = []
         try:
             for cpu in perf_events.online_cpus():
-                fd = self._open(cpu)
+                fd = open_on(cpu, self._event, self.frequency)
                 if fd is None:
+                    self._blind.append(cpu)
                     continue
                 try:
                     links.append(loaded.programs[name + suffix].attach_perf_event(fd))
@@ -134,43 +91,6 @@ class OnCpu(Summed):
             raise
         return links
 
-    def _open(self, cpu: int) -> int | None:
-        """The event's descriptor; None for a CPU that just went offline."""
-        event = EVENTS[self.event]
-        flags = perf_events.FREQUENCY | _DISABLED | _EXCLUDE_IDLE
-        attr = perf_events.Attr(type=event.type, config=event.config, sample_period=self.frequency, flags=flags)
-        try:
-            return perf_events.open_event(attr, cpu)
-        except OSError as error:
-            if error.errno == errno.ENODEV and event.type == perf_events.TYPE_SOFTWARE:
-                self._blind.append(cpu)
-                return None
-            raise self._refusal(error) from None
-
-    def check(self) -> None:
-        """StallscopeError for an event that this machine does not count. What else the kernel refuses is not told."""
-        event = EVENTS[self.event]
-        if event.type == perf_events.TYPE_SOFTWARE:
-            return
-        flags = perf_events.FREQUENCY | _DISABLED | _EXCLUDE_KERNEL | _EXCLUDE_HYPERVISOR
-        attr = perf_events.Attr(type=event.type, config=event.config, sample_period=self.frequency, flags=flags)
-        try:
-            os.close(perf_events.open_event(attr, -1, 0))
-        except OSError as error:
-            if error.errno in _NO_COUNTER:
-                raise self._refusal(error) from None
-
-    def _refusal(self, error: OSError) -> StallscopeError:
-        cause = f"no samples of {self.event}: {error.strerror}"
-        if EVENTS[self.event].type != perf_events.TYPE_SOFTWARE and error.errno in _NO_COUNTER:
-            cause = f"this machine does not count {self.event}: it has no such hardware counter, or hides it from us"
-            return StallscopeError(
-                cause, f"leave --event out, to sample by {CLOCK}; few virtual machines have counters"
-            )
-        if error.errno == errno.EINVAL:
-            return StallscopeError(cause, "ask for fewer samples: see /proc/sys/kernel/perf_event_max_sample_rate")
-        return StallscopeError(cause, "`trace-doctor` says what is missing")
-
     def read(self, loaded: Object) -> None:
         self.drain()
         lost = loaded.find_map("lost_samples").take_percpu(self.slot)
@@ -182,7 +102,7 @@ class OnCpu(Summed):
 
     def rows(self, ended: Ended) -> list[Row]:
         self._samples |= {origin: _Sum(*values) for origin, values in self.totals().take()}
-        if self.event != CLOCK:
+        if not self._by_clock:
             return [Row(origin, RUNNING, (total.events, total.samples)) for origin, total in self._samples.items()]
         on_cpu: defaultdict[int, int] = defaultdict(int)
         for record in ended.threads:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from .....converters.base.text import printable, shortened
+from .....converters.base.text import printable, shortened, some
 from .....converters.base.units import plural
 from .....converters.names.demangle import Demangler
 from ....apis import copies, cuda
@@ -261,12 +261,6 @@ def _readable(names: Sequence[str]) -> list[str]:
     """Those that are shown without the mangling of C++ and Rust."""
     known = Demangler().demangle(names[:_NAMED])
     return [shortened(known.get(name, name), _LONGEST) for name in names]
-
-
-def some(names: Sequence[str]) -> str:
-    """``a, b, c and 2 more``."""
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return ", ".join(map(printable, names[:_NAMED])) + more
 
 
 def is_program(pid: int, mapping: Mapping) -> bool:

@@ -1,20 +1,21 @@
-"""Interface of a measure: one kind of data from the kernel, such as waits or samples. A trace can have several."""
+"""Interface of a collector: what the programs in the kernel need and give for one measure of a trace."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 from .....converters.model import ValueType
 from ....images.maps import Mapping as MappedFile
 from ....kernel.bpfobject import Link, Object
-from ....kernel.records import Origin, ThreadRecord, Waker
+from ....kernel.records import Origin, ThreadRecord
+from ....measures.protocol import columns_of
+from ...rows import Row, Timed
 
 if TYPE_CHECKING:
     from .....converters.model.answers import Answer
     from .....converters.model.call_ioctls import CallIoctls
-    from .....converters.model.calls import CallTimes
     from .....converters.model.copies import Copies
     from .....converters.model.scheduling import Scheduling
     from .....converters.model.sharing import SharedCall
@@ -25,31 +26,6 @@ if TYPE_CHECKING:
 
 SCHEDULER = ("sched_switch", "sched_wakeup", "sched_exit")
 """Programs that keep the threads' accounts, and call the enabled measures."""
-
-
-class Row(NamedTuple):
-    """What was counted at one origin. ``values``: one per column of the measure, in order."""
-
-    origin: Origin
-    state: str
-    """The label ``state``: see `converters.model.states`."""
-    values: tuple[int, ...]
-    is_open: bool = False
-    """The wait had not ended when the trace did."""
-    call: str = ""
-    """The call into the kernel that it is part of: a frame between the user's and the kernel's; "" for none."""
-    wakers: tuple[Waker, ...] = ()
-    """Who ended the wait, who ended a wait of that thread meanwhile, and so on; of the measure of wake-ups."""
-
-
-class Timed(NamedTuple):
-    """The calls of one thread of one function, or of one command on one device: without names of process and thread.
-
-    ``origin`` says whose they are; it has no stacks. The same may occur several times.
-    """
-
-    origin: Origin
-    calls: CallTimes
 
 
 @dataclass(frozen=True)
@@ -160,16 +136,17 @@ class LockRows:
         return found + [wait.row for wait in self.gil]
 
 
-class Measure(Protocol):
-    """States what it needs from the kernel side, takes its own records, and returns rows. For one trace.
+class Collector(Protocol):
+    """States what its measure needs from the kernel side, takes its own records, and returns rows. For one trace.
 
     Methods that a subclass does not define do nothing. Names of programs are without the ``_raw`` of their second
     form. bpf/NAME.bpf.c is the kernel side.
     """
 
-    name: str
+    name: ClassVar[str]
+    """That of the measure."""
     columns: tuple[ValueType, ...]
-    """Columns of the rows' values. Equal columns of several measures become one."""
+    """Those of the measure."""
     programs: tuple[str, ...]
     """Loaded, and attached as their sections say."""
     placed: tuple[str, ...] = ()
@@ -184,6 +161,10 @@ class Measure(Protocol):
     """Names or paths of libraries that a command may open while it runs, and that `expect` should know."""
     period: float | None = None
     """Seconds between two calls of `consume` while the trace runs; None: it needs none."""
+
+    def beside(self, others: Sequence[Collector]) -> None:
+        """Gets to know the other collectors of the trace, before anything else: some use what others know."""
+        return
 
     def knobs(self) -> Mapping[str, int]:
         """Global variables of the BPF object, set before it is loaded."""
@@ -330,12 +311,7 @@ class Measure(Protocol):
         return ()
 
 
-def columns_of(measures: Iterable[Measure]) -> tuple[ValueType, ...]:
-    """The columns of all measures, each once, in order of first occurrence."""
-    return tuple(dict.fromkeys(column for measure in measures for column in measure.columns))
-
-
-def rows_of(measures: Iterable[Measure], ended: Ended) -> list[Row]:
+def rows_of(measures: Iterable[Collector], ended: Ended) -> list[Row]:
     """The rows of all measures, with values for `columns_of`; 0 in columns that a measure lacks."""
     measures = list(measures)
     columns = columns_of(measures)

@@ -6,7 +6,7 @@ import difflib
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -25,9 +25,10 @@ from ....images.files import open_mapped
 from ....images.maps import Mapping as MappedFile
 from ....kernel.bpfobject import Link, Object
 from ....kernel.records import RECORD_STEP, RUNNING, Origin
-from ....measures.span_options import SpanOptions
+from ....measures.steps import PythonSteps
+from ...rows import Row
 from .probed import root_of
-from .protocol import SCHEDULER, Ended, Measure, Row
+from .protocol import SCHEDULER, Collector, Ended
 from .redefined import FreedPlace, Redefined
 from .step_hits import LOST_WRITES, Account, Call, Hit, StepHits, accounts, parse_hit
 from .watched import Watch, Watched, has_qualified_names
@@ -54,7 +55,7 @@ _KINDS = 1 << 12
 class _Search:
     """Of one process, again and again until a function is found."""
 
-    def __init__(self, pid: int, inside: Inside, measure: PythonSteps) -> None:
+    def __init__(self, pid: int, inside: Inside, measure: PythonStepsCollector) -> None:
         self.pid, self._inside, self._measure = pid, inside, measure
         self._pieces: Iterator[list[Found]] = iter(())
         self._took, self._next = 0.0, 0.0
@@ -97,16 +98,16 @@ class _Search:
         self.go_on(time.monotonic() + _AT_FIRST)
 
 
-class PythonSteps(Measure):
+class PythonStepsCollector(Collector):
     """Has no rows: its result is the spans."""
 
-    name = "python_steps"
-    columns = ()
+    name = PythonSteps.name
     programs = SCHEDULER
     placed = (_PROGRAM,)
 
-    def __init__(self, functions: Sequence[PythonFunction], spans: SpanOptions) -> None:
-        self._functions, self._options = tuple(functions), spans
+    def __init__(self, measure: PythonSteps) -> None:
+        self.columns = measure.columns
+        self._functions, self._options = tuple(measure.functions), measure.spans
         self._searches: dict[int, _Search] = {}
         self._tops: dict[int, int] = {}
         """By process: `Layout.thread_top`."""

@@ -6,7 +6,8 @@ import numpy as np
 
 from .....converters.model.scheduling import NO_STACK, SAMPLE, Array, Threads
 from ....kernel.records import RUNNING, Origin
-from .protocol import Ended, Row
+from ...rows import Row
+from .protocol import Ended
 
 SAMPLE_EVENT = np.dtype([("time", "<i8"), ("tid", "<i4"), ("life", "<u4"), ("ustack", "<u8"), ("kstack", "<u8")])
 """Like model.SAMPLE, with the ids of stacks, and the life of the thread."""

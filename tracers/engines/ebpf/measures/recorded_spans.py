@@ -9,14 +9,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ....kernel.records import RUNNING, Origin
-from .protocol import Ended, Measure, Recorded, Row
+from ...rows import Row
+from .protocol import Collector, Ended, Recorded
 
 if TYPE_CHECKING:
     from .....converters.model.scheduling import Array, CallName
     from .spans import CallSpans
 
 
-def recorded_by(measures: Iterable[Measure], ended: Ended) -> Recorded | None:
+def recorded_by(measures: Iterable[Collector], ended: Ended) -> Recorded | None:
     """The recorded events of the measure that has any, with the spans of the others."""
     measures = list(measures)
     recorded = next(filter(None, (measure.recorded(ended) for measure in measures)), None)

@@ -14,7 +14,8 @@ from .....converters.model import scheduling as model
 from .....converters.model.scheduling import Array, Scheduling, Threads, in_order, keep
 from .....converters.model.states import PREEMPTED_BIT
 from ....kernel.records import BLOCKED, NEW, ON_CPU, PREEMPTED, Origin, ThreadRecord
-from .protocol import Ended, Recorded, Row
+from ...rows import Row
+from .protocol import Ended, Recorded
 from .recorded_samples import SAMPLE_EVENT, alike, mixed, sampled_in
 
 EVENT = np.dtype(

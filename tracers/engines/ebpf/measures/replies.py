@@ -6,14 +6,14 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from .....converters.base.text import printable
+from .....converters.base.text import printable, some
 from .....converters.model.answers import MOST_VALUES, Answer, bounds
+from ....measures.questions import Line
 from ....questions.asked import Ask, Asked
 from ....questions.source import Loss
-from .answers import LOSSES, Answers, Line
+from .answers import LOSSES, Answers
 from .answers import remarks as told
-from .probed import some
-from .protocol import Measure
+from .protocol import Collector
 
 PERIOD = 0.1
 """Seconds between two looks at what is printed."""
@@ -112,7 +112,7 @@ def _ask(ask: Ask) -> str:
     return ask.value.removeprefix("--")
 
 
-class Asking(Measure):
+class Asking(Collector):
     """What a measure with questions adds to the one that it is also of: comes before it in the list of its bases."""
 
     ABOUT = ""

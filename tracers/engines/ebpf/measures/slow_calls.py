@@ -40,7 +40,7 @@ class SlowCalls:
         self._lost = self._lost_before = 0
 
     def knobs(self) -> Mapping[str, int]:
-        """Like those of a `Measure`; the same for the following."""
+        """Like those of a `Collector`; the same for the following."""
         if self.over:
             return {"call_over": self.over}
         return {"calls_judged": 1} if self.judged else {}

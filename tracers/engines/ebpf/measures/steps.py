@@ -7,25 +7,27 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ....apis.steps import StepFunctions, title
+from ....apis.steps import title
 from ....kernel.uprobes import Way
-from ....measures.span_options import SpanOptions
-from .calls import Calls
-from .protocol import Ended, Row, Timed
+from ....measures.calls import Calls
+from ....measures.steps import Steps
+from ...rows import Row, Timed
+from .calls import CallsCollector
+from .protocol import Ended
 
 if TYPE_CHECKING:
     from .spans import CallSpans
 
 
-class Steps(Calls):
-    """Has no rows: its result is the spans. Not for a trace that has `Calls`, too, whose programs it uses."""
+class StepsCollector(CallsCollector):
+    """Has no rows: its result is the spans. Not for a trace that has `CallsCollector`, too, whose programs it uses."""
 
-    name = "steps"
-    columns = ()
+    name = Steps.name
 
-    def __init__(self, functions: StepFunctions, spans: SpanOptions, *, way: Way | None = None) -> None:
-        super().__init__(functions, way=way, spans=spans)
-        self.modules = tuple(library.path for library in functions.libraries)
+    def __init__(self, measure: Steps, *, way: Way | None = None) -> None:
+        super().__init__(Calls(measure.functions, spans=measure.spans), way=way)
+        self.columns = measure.columns
+        self.modules = tuple(library.path for library in measure.functions.libraries)
 
     def rows(self, ended: Ended) -> list[Row]:
         super().rows(ended)  # the cost of the probes is told as a share of the threads' time

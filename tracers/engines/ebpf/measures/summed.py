@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ....kernel.bpfobject import Object
 from ....kernel.records import ORIGIN
 from ....kernel.sum_table import SumTable
-from .protocol import Measure
+from .protocol import Collector
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .totals import Totals
 
 
-class Summed(Measure):
+class Summed(Collector):
     """A measure with one map of tables. It can be used for several traces, one after the other."""
 
     table: str

@@ -6,21 +6,19 @@ import mmap
 import struct
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from .....converters.model.processes import LATENCY_BUCKETS
 from ....kernel import perf_events
 from ....kernel.bpfobject import Link, Object
 from ....kernel.records import RECORD_EXIT
-from .protocol import SCHEDULER, Ended, Measure, Recorded, Row
+from ....measures.timeline import Timeline
+from ...rows import Row
+from .protocol import SCHEDULER, Collector, Ended, Recorded
 
 if TYPE_CHECKING:
     from .recorder import Recorder
 
-LIMIT = 2_000_000
-"""Maximum number of events kept."""
-BUFFER = 64 << 20
-"""Bytes for events not yet read, for all cores together."""
 SLOT = 64
 """Bytes of a struct sched_event, and of a struct event_ring."""
 _FEWEST = 1 << 12
@@ -34,24 +32,17 @@ _EXITED_TID = 32 + 8 * 8 + 8 * 8 + 8 + LATENCY_BUCKETS * 4 + 24
 """Offset of ``thread.key.tid`` and ``thread.key.tgid``."""
 
 
-class Timeline(Measure):
+class TimelineCollector(Collector):
     """Has no rows: its result is `Recorded`, beside the rows of other measures."""
 
-    name = "timeline"
+    name = Timeline.name
     columns = ()
     programs = (*SCHEDULER, "timeline_waking", "timeline_new")
     period = 0.02
 
-    def __init__(
-        self,
-        limit: int = LIMIT,
-        kept: Literal["newest", "first"] = "newest",
-        *,
-        every_switch: bool = False,
-        buffer_bytes: int = BUFFER,
-    ) -> None:
-        """Keeps ``limit`` events, the ``newest`` or the ``first``. ``every_switch``: the whole host is traced."""
-        self._limit, self._kept, self._every_switch = limit, kept, every_switch
+    def __init__(self, measure: Timeline) -> None:
+        self._limit, self._kept, self._every_switch = measure.limit, measure.kept, measure.every_switch
+        buffer_bytes = measure.buffer_bytes
         self._cores = perf_events.possible_cpus()
         online = len(perf_events.online_cpus())
         self._slots = max(_FEWEST, 1 << (max(buffer_bytes // SLOT // online, 1).bit_length() - 1))

@@ -6,7 +6,6 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from .....converters.model import ValueType
 from ....kernel.bpfobject import Object
 from ....kernel.entry_text import entry_text
 from ....kernel.records import (
@@ -22,15 +21,15 @@ from ....kernel.records import (
     Waker,
     parse_chain,
 )
-from .offcpu import FOREVER, filters, open_wait
-from .protocol import SCHEDULER, Ended, Row
+from ....measures.wakeup import WakeUp
+from ...rows import Row
+from .offcpu import filters, open_wait
+from .protocol import SCHEDULER, Ended
 from .summed import Summed
 
 if TYPE_CHECKING:
     import numpy as np
 
-MAX_DEPTH = 16
-"""MAX_WAKERS of bpf/include/records.h."""
 _SUM = struct.Struct("<4Q")
 _INTERRUPTS = ("irq_handler", "local_timer", "irq_work", "call_function", "call_function_single", "softirq")
 """Pairs of tracepoints, …_entry and …_exit."""
@@ -47,14 +46,10 @@ class _Sum(NamedTuple):
     max: int
 
 
-class WakeUp(Summed):
-    """Columns: the time that threads were blocked; if it is ``alone``, count, min and max, too.
+class WakeUpCollector(Summed):
+    """Adds up waits by place and chain of wakers, in the kernel."""
 
-    The rows of a wait share its time: one with the first links of its chain has the part in which the last of these
-    did not wait itself.
-    """
-
-    name = "wakeup"
+    name = WakeUp.name
     programs = (
         *SCHEDULER,
         "wakeup_waking",
@@ -65,24 +60,10 @@ class WakeUp(Summed):
     value_size = _SUM.size
     more = 1
 
-    def __init__(
-        self,
-        depth: int = 1,
-        shortest: int = 0,
-        longest: int = FOREVER,
-        states: frozenset[str] | None = None,
-        *,
-        alone: bool = True,
-    ) -> None:
-        """Chains of up to ``depth`` links, of waits from ``shortest`` to ``longest`` ns in ``states`` (None: all)."""
-        time = ValueType("blocked", "nanoseconds")
-        counted = (
-            ValueType("count", "count"),
-            ValueType("min", "nanoseconds", "min"),
-            ValueType("max", "nanoseconds", "max"),
-        )
-        self.columns = (time, *(counted if alone else ()))
-        self.depth, self.shortest, self.longest, self.states = depth, shortest, longest, states
+    def __init__(self, measure: WakeUp) -> None:
+        self.columns = measure.columns
+        self.depth, self.states = measure.depth, measure.states
+        self.shortest, self.longest = measure.shortest, measure.longest
         self._chains: dict[int, tuple[Waker, ...]] = {}
         self._met: set[int] = set()
         self._to_meet: set[int] = set()

@@ -8,13 +8,14 @@ from typing import Any
 
 from stallscope.converters.model.calls import BUCKETS, together
 from stallscope.tracers.engines.ebpf.measures import calls, open_calls
-from stallscope.tracers.engines.ebpf.measures.calls import LEFT, Calls
+from stallscope.tracers.engines.ebpf.measures.calls import LEFT, CallsCollector
 from stallscope.tracers.engines.ebpf.measures.probed import Probe
 from stallscope.tracers.engines.ebpf.measures.protocol import Ended
 from stallscope.tracers.engines.ebpf.probes import object_path
 from stallscope.tracers.kernel.bpfobject import Object
 from stallscope.tracers.kernel.records import ORIGIN, RUNNING
 from stallscope.tracers.kernel.uprobes import Way
+from stallscope.tracers.measures.calls import Calls
 
 NONE = Ended(0, 1, [])
 FUNCTIONS = [Probe("cudaMalloc", "/x/libcudart.so.12", True), Probe("cuMemAlloc_v2", "/x/libcuda.so.1", True)]
@@ -26,14 +27,16 @@ def total(*figures: int, bucket: int = 0) -> bytes:
     return calls._SUM.pack(*figures, *latencies)
 
 
-def measured(sums: list[tuple[bytes, bytes]], failures: Sequence[tuple[bytes, int]] = (), losses: int = 0) -> Calls:
+def measured(
+    sums: list[tuple[bytes, bytes]], failures: Sequence[tuple[bytes, int]] = (), losses: int = 0
+) -> CallsCollector:
     """A measure that has read these tables."""
 
     def table(items: list[tuple[bytes, bytes]]) -> Any:
         parts = b"".join(key for key, _ in items), b"".join(value for _, value in items)
         return SimpleNamespace(drain=lambda _slot: parts)
 
-    measure = Calls(way=Way.MULTI)
+    measure = CallsCollector(Calls(), way=Way.MULTI)
     measure._table = table([])
     measure._parts._tables = {"ioctls": table([]), "copies": table([])}
     measure._tables = {
@@ -71,11 +74,11 @@ def test_layouts_are_those_of_the_probes() -> None:
 
 
 def test_programs_of_each_way() -> None:
-    assert Calls(way=Way.SESSION).placed == ("calls_session",)
-    assert Calls(way=Way.SESSION).attach_types() == {"calls_session": 57}
-    assert Calls(way=Way.MULTI).attach_types() == {"calls_enter": 48, "calls_return": 48}
-    assert Calls(way=Way.SINGLE).placed == ("calls_enter", "calls_return")
-    assert Calls(way=Way.SINGLE).attach_types() == {}
+    assert CallsCollector(Calls(), way=Way.SESSION).placed == ("calls_session",)
+    assert CallsCollector(Calls(), way=Way.SESSION).attach_types() == {"calls_session": 57}
+    assert CallsCollector(Calls(), way=Way.MULTI).attach_types() == {"calls_enter": 48, "calls_return": 48}
+    assert CallsCollector(Calls(), way=Way.SINGLE).placed == ("calls_enter", "calls_return")
+    assert CallsCollector(Calls(), way=Way.SINGLE).attach_types() == {}
 
 
 def test_calls_are_added_up_by_thread() -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from runner import FOLDER
 from stallscope.converters.base.errors import StallscopeError
-from stallscope.tracers.apis.events import Events, EventTarget
+from stallscope.tracers.apis.events import Chosen, Events, EventTarget
 from stallscope.tracers.apis.targets import Target
 from stallscope.tracers.engines.ebpf.measures import event_probes
-from stallscope.tracers.engines.ebpf.measures.event_probes import Chosen, EventProbes, chosen_in_kernel
+from stallscope.tracers.engines.ebpf.measures.event_probes import EventProbes, chosen_in_kernel
 from stallscope.tracers.holder.links import Place
 from stallscope.tracers.holder.making import NOT_SUPPORTED
 from stallscope.tracers.images.maps import Mapping

@@ -6,24 +6,25 @@ from types import SimpleNamespace
 from typing import Any
 
 from stallscope.tracers.apis import events as apis
-from stallscope.tracers.apis.events import EventTarget
-from stallscope.tracers.engines.ebpf.measures.event_probes import KERNELS, Chosen
-from stallscope.tracers.engines.ebpf.measures.events import Events
+from stallscope.tracers.apis.events import Chosen, EventTarget
+from stallscope.tracers.engines.ebpf.measures.event_probes import KERNELS
+from stallscope.tracers.engines.ebpf.measures.events import EventsCollector
 from stallscope.tracers.engines.ebpf.measures.probed import Probe
 from stallscope.tracers.engines.ebpf.measures.protocol import Ended
 from stallscope.tracers.engines.ebpf.probes import object_path
 from stallscope.tracers.kernel.bpfobject import Object
 from stallscope.tracers.kernel.records import ORIGIN, RUNNING
 from stallscope.tracers.kernel.uprobes import Way
+from stallscope.tracers.measures.events import Events
 
 NONE = Ended(0, 1, [])
 PROBES = [Probe("shop:sale", "/x/libshop.so", True), Probe("sched:sched_process_exec", KERNELS, True)]
 WANTED = apis.Events.all_of([], [EventTarget.parse("u:libshop.so:sale")])
 
 
-def measured(*rows: tuple[int, int, int, int], lost: int = 0) -> Events:
+def measured(*rows: tuple[int, int, int, int], lost: int = 0) -> EventsCollector:
     """A measure that has read these (user stack, tid, number of the probe, hits)."""
-    measure = Events(WANTED, way=Way.MULTI, chosen=Chosen())
+    measure = EventsCollector(Events(WANTED, chosen=Chosen()), way=Way.MULTI)
     keys = b"".join(ORIGIN.pack(stack, 0, 0, tid, 7, 1, RUNNING | probe << 8) for stack, tid, probe, _ in rows)
     values = b"".join(hits.to_bytes(8, "little") for *_, hits in rows)
     table: Any = SimpleNamespace(drain=lambda _: (keys, values))
@@ -50,10 +51,12 @@ def test_layouts_are_those_of_the_probes() -> None:
 
 
 def test_only_what_is_needed_is_loaded() -> None:
-    assert Events(WANTED, way=Way.MULTI, chosen=Chosen()).placed == ("events_user",)
-    assert Events(WANTED, way=Way.MULTI, chosen=Chosen()).attach_types() == {"events_user": 48}
-    assert Events(WANTED, way=Way.SINGLE, chosen=Chosen()).attach_types() == {}
-    kernels = Events(apis.Events(), way=Way.MULTI, chosen=Chosen(("sched:sched_switch",), ("vfs_read",)))
+    assert EventsCollector(Events(WANTED, chosen=Chosen()), way=Way.MULTI).placed == ("events_user",)
+    assert EventsCollector(Events(WANTED, chosen=Chosen()), way=Way.MULTI).attach_types() == {"events_user": 48}
+    assert EventsCollector(Events(WANTED, chosen=Chosen()), way=Way.SINGLE).attach_types() == {}
+    kernels = EventsCollector(
+        Events(apis.Events(), chosen=Chosen(("sched:sched_switch",), ("vfs_read",))), way=Way.MULTI
+    )
     assert kernels.placed == ("events_tracepoint", "events_kernel")
     assert kernels.attach_types() == {}
 

@@ -7,16 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from stallscope.tracers.engines.ebpf.measures.gil import LOSSES, SUM, UNREAD, WAITING, Gil, with_gil
-from stallscope.tracers.engines.ebpf.measures.ioctl import Ioctl
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
-from stallscope.tracers.engines.ebpf.measures.oncpu import OnCpu
-from stallscope.tracers.engines.ebpf.measures.protocol import Ended, LockSum, Measure
-from stallscope.tracers.engines.ebpf.measures.wakeup import WakeUp
+from stallscope.tracers.engines.ebpf.measures.gil import LOSSES, SUM, UNREAD, WAITING, GilCollector
+from stallscope.tracers.engines.ebpf.measures.protocol import Ended, LockSum
 from stallscope.tracers.engines.ebpf.probes import object_path
 from stallscope.tracers.kernel import records
 from stallscope.tracers.kernel.bpfobject import Object
 from stallscope.tracers.kernel.records import BLOCKED, ON_CPU, ORIGIN, STATES, Origin, ThreadRecord
+from stallscope.tracers.measures.locks import Gil
 
 SLEEP = STATES.index("interruptible")
 HAS_ENDED = (1 << 64) - 1
@@ -64,16 +61,16 @@ class Table:
         return b"", b""
 
 
-def read(waiting: dict[int, bytes], *lost: int) -> Gil:
-    measure: Any = Gil()
+def read(waiting: dict[int, bytes], *lost: int) -> GilCollector:
+    measure: Any = GilCollector(Gil())
     measure._table = Table()
     measure.read(Maps(waiting, lost or (0, 0)))
-    made: Gil = measure
+    made: GilCollector = measure
     return made
 
 
 def test_waits_are_added_up() -> None:
-    measure = Gil()
+    measure = GilCollector(Gil())
     key = ORIGIN.pack(9, 0, 0, 8, 7, 5, SLEEP) + struct.pack("<Q", 12)
     measure.totals().add(key, SUM.pack(50, 2, 40))
     measure.totals().add(key, SUM.pack(10, 1, 10))
@@ -113,15 +110,3 @@ def test_losses_are_those_of_the_interval() -> None:
     again: Any = measure
     again.read(Maps({}, (1, 7)))
     assert list(measure.losses().values()) == [0, 2]
-
-
-@pytest.mark.parametrize(
-    ("measures", "expected"),
-    [
-        ((OffCpu(),), ["offcpu", "gil"]),
-        ((OnCpu(99), WakeUp()), ["oncpu", "wakeup", "gil"]),
-        ((OnCpu(99), Ioctl()), ["oncpu", "ioctl"]),
-    ],
-)
-def test_it_comes_with_waits(measures: tuple[Measure, ...], expected: list[str]) -> None:
-    assert [measure.name for measure in with_gil(measures)] == expected

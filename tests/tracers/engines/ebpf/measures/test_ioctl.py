@@ -11,8 +11,7 @@ import pytest
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model.calls import BUCKETS, together
 from stallscope.tracers.engines.ebpf.measures import ioctl
-from stallscope.tracers.engines.ebpf.measures.calls import Calls
-from stallscope.tracers.engines.ebpf.measures.ioctl import Ioctl
+from stallscope.tracers.engines.ebpf.measures.ioctl import IoctlCollector
 from stallscope.tracers.engines.ebpf.measures.ioctl_records import (
     CALL,
     CALL_HEAD,
@@ -31,6 +30,8 @@ from stallscope.tracers.engines.ebpf.probes import object_path
 from stallscope.tracers.kernel import tracepoints
 from stallscope.tracers.kernel.bpfobject import Object
 from stallscope.tracers.kernel.records import BLOCKED, ON_CPU, ORIGIN, RECORD_IOCTL, RUNNING, Origin
+from stallscope.tracers.measures.calls import Calls
+from stallscope.tracers.measures.ioctl import Ioctl
 
 TUN = (0xFFFF, 10 << 20 | 200, stat.S_IFCHR)
 """ops, device, mode."""
@@ -106,9 +107,9 @@ class Table:
         return b"".join(key for key, _ in rows), b"".join(value for _, value in rows)
 
 
-def measured(maps: Mapping[str, Any], losses: tuple[int, ...] = ()) -> Ioctl:
+def measured(maps: Mapping[str, Any], losses: tuple[int, ...] = ()) -> IoctlCollector:
     """A measure that has read these maps and tables; others are empty. The number of TUNSETQUEUE is 1."""
-    measure = Ioctl()
+    measure = IoctlCollector(Ioctl())
     table = {name: Table(maps.get(f"ioctl_{name}", [])) for name in ("sums", "times", "failures")}
     measure._table = table.pop("sums")  # type: ignore[assignment]
     measure._small = table  # type: ignore[assignment]
@@ -289,12 +290,12 @@ def test_without_the_tracepoints_it_says_what_is_missing(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(tracepoints, "attach_tracepoint", attach)
     with pytest.raises(StallscopeError) as caught:
-        Ioctl().attach(SimpleNamespace(), "")  # type: ignore[arg-type]
+        IoctlCollector(Ioctl()).attach(SimpleNamespace(), "")  # type: ignore[arg-type]
     assert "tracepoints of ioctl" in caught.value.cause
     assert "mount -t tracefs" in caught.value.remedy
     assert closed == [1]
-    beside = Ioctl(alone=False)
+    beside = IoctlCollector(Ioctl(alone=False))
     assert beside.attach(SimpleNamespace(), "") == []  # type: ignore[arg-type]
     assert closed == [1, 1]
     assert [remark.partition(":")[0] for remark in beside.remarks()] == ["ioctls in the calls are not told apart"]
-    assert (beside.columns, beside.rows(Ended(0, 1, []))) == (Calls.columns, [])
+    assert (beside.columns, beside.rows(Ended(0, 1, []))) == (Calls().columns, [])

@@ -9,12 +9,13 @@ import pytest
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model.calls import BUCKETS
 from stallscope.tracers.engines.ebpf.measures import calls, event_probes, kernel_calls
-from stallscope.tracers.engines.ebpf.measures.kernel_calls import KernelCalls, KernelProbes
+from stallscope.tracers.engines.ebpf.measures.kernel_calls import KernelCallsCollector, KernelProbes
 from stallscope.tracers.engines.ebpf.measures.protocol import Ended
 from stallscope.tracers.engines.ebpf.probes import object_path
 from stallscope.tracers.kernel.bpfobject import Object
 from stallscope.tracers.kernel.libbpf import BpfError
 from stallscope.tracers.kernel.records import ORIGIN, RUNNING
+from stallscope.tracers.measures.calls import KernelCalls
 
 NONE = Ended(0, 1, [])
 
@@ -66,12 +67,12 @@ def test_a_kernel_that_takes_none(attached: list[str], monkeypatch: pytest.Monke
     assert not attached
 
 
-def measured(attached: list[str], sums: list[tuple[bytes, bytes]]) -> KernelCalls:
+def measured(attached: list[str], sums: list[tuple[bytes, bytes]]) -> KernelCallsCollector:
     def table(items: list[tuple[bytes, bytes]]) -> Any:
         parts = b"".join(key for key, _ in items), b"".join(value for _, value in items)
         return SimpleNamespace(drain=lambda _slot: parts)
 
-    measure: Any = KernelCalls(["vfs_read", "vfs_write"])
+    measure: Any = KernelCallsCollector(KernelCalls(["vfs_read", "vfs_write"]))
     measure._table = table([])
     measure._parts._tables = {"ioctls": table([]), "copies": table([])}
     measure._tables = {"call_sums": table(sums), "call_failures": table([])}
@@ -79,7 +80,7 @@ def measured(attached: list[str], sums: list[tuple[bytes, bytes]]) -> KernelCall
     measure._programs = [SimpleNamespace(misses=2), SimpleNamespace(misses=1)]
     maps = SimpleNamespace(items=list, lookup_percpu_u64=lambda _: 0)
     measure.read(SimpleNamespace(find_map=lambda _: maps))
-    found: KernelCalls = measure
+    found: KernelCallsCollector = measure
     return found
 
 

@@ -28,7 +28,7 @@ from stallscope.tracers.engines.ebpf.measures.lock_records import (
     SUM,
     WAITING,
 )
-from stallscope.tracers.engines.ebpf.measures.locks import Locks, kernel_tells
+from stallscope.tracers.engines.ebpf.measures.locks import LocksCollector, kernel_tells
 from stallscope.tracers.engines.ebpf.measures.protocol import Ended, LockSum
 from stallscope.tracers.engines.ebpf.probes import object_path
 from stallscope.tracers.kernel import records
@@ -44,6 +44,7 @@ from stallscope.tracers.kernel.records import (
     ThreadRecord,
     Waker,
 )
+from stallscope.tracers.measures.locks import Locks
 
 SLEEP = STATES.index("interruptible")
 GIVER = Waker(101, 103, 13, 7, 1, 0, BY_THREAD)
@@ -81,7 +82,7 @@ def test_layouts_are_those_of_the_maps(loaded: Object) -> None:
 
 
 def test_waits_have_their_lock_and_its_kind() -> None:
-    measure = Locks()
+    measure = LocksCollector(Locks())
     key = ORIGIN.pack(1, 3, 0, 7, 7, 5, SLEEP | PRIVATE << 8) + struct.pack("<Q", 0xABC)
     measure.totals().add(key, SUM.pack(50, 2, 40))
     measure.totals().add(key, SUM.pack(10, 1, 10))
@@ -126,8 +127,8 @@ class Maps:
         return self.maps[name]
 
 
-def drained(rows: list[tuple[bytes, bytes]], *queues: tuple[bytes, bytes]) -> Locks:
-    measure = Locks()
+def drained(rows: list[tuple[bytes, bytes]], *queues: tuple[bytes, bytes]) -> LocksCollector:
+    measure = LocksCollector(Locks())
     made: Any = measure
     made._object = Maps(*queues)
     made._table, made._holders_table = Table([]), Table(rows)
@@ -195,7 +196,7 @@ def test_owner_of_a_kernels_lock_is_met() -> None:
 
 
 def test_waits_that_had_not_ended() -> None:
-    measure = Locks()
+    measure = LocksCollector(Locks())
     measure._waiting = {7: (0xABC, 1, PRIVATE, 12, 0, 0, 0, 0), 8: (0xABC, 1, PRIVATE, 0, 0, 0, 0, 0)}
     found = measure.locks(ended(thread(), thread(ON_CPU, tid=8), thread(tid=9)))
     ((wait,), (holder,)) = found.waits, found.holders
@@ -209,7 +210,7 @@ def test_waits_that_had_not_ended() -> None:
 
 
 def test_spinlocks_have_stacks_of_their_own() -> None:
-    measure = Locks()
+    measure = LocksCollector(Locks())
     frames = [0xFF01, 0xFF02, *[0] * (SPIN_FRAMES - 2)]
     measure._spins = {SPIN.pack(0xAA, 0, 0, 0, 0, 8, 7, 5, 1, *frames): LockSum(30, 3, 20)}
     found = measure.locks(ended())
@@ -228,7 +229,7 @@ def test_shared_memory_is_known_by_its_file() -> None:
             assert name == "lock_shared"
             return type("Map", (), {"update": lambda _, key, value: given.update({key: value})})()
 
-    measure: Any = Locks()
+    measure: Any = LocksCollector(Locks())
     measure._object = Opened()
     own = bytearray(64)
     private = addressof((c_char * 64).from_buffer(own))
@@ -248,17 +249,17 @@ def test_kernel_that_does_not_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "btf").write_bytes(b"\0btf_trace_sched_switch\0")
     monkeypatch.setattr(module, "_KERNEL_BTF", tmp_path / "btf")
     assert not kernel_tells()
-    measure = Locks()
+    measure = LocksCollector(Locks())
     assert measure.placed == ()
     assert "5.19" in next(iter(measure.remarks()))
     (tmp_path / "btf").write_bytes(b"\0btf_trace_contention_begin\0")
     assert kernel_tells()
-    assert Locks().placed == ("locks_begin", "locks_end")
-    assert not list(Locks().remarks())
-    assert Locks().kfuncs() == {}
+    assert LocksCollector(Locks()).placed == ("locks_begin", "locks_end")
+    assert not list(LocksCollector(Locks()).remarks())
+    assert LocksCollector(Locks()).kfuncs() == {}
     (tmp_path / "btf").write_bytes(b"\0btf_trace_contention_begin\0bpf_get_kmem_cache\0")
-    assert Locks().placed == ("locks_begin_asking", "locks_end")
-    measure = Locks()
+    assert LocksCollector(Locks()).placed == ("locks_begin_asking", "locks_end")
+    measure = LocksCollector(Locks())
     assert measure.kfuncs() == {"locks_begin_asking": (ASKED, ASKS)}
     assert not measure.does_without("sched_switch")
     assert measure.does_without("locks_begin_asking_raw")

@@ -1,10 +1,12 @@
-"""A measure that the house does not know: one .bpf.c and one class, and it is traced beside those that are there."""
+"""A measure that the house does not know: a .bpf.c, what is measured, how, and a line in the registry."""
 
 from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from stallscope.converters.model import ValueType
@@ -12,14 +14,17 @@ from stallscope.converters.model.states import RUNNING
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import probes
 from stallscope.tracers.engines.ebpf.engine import Ebpf
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
-from stallscope.tracers.engines.ebpf.measures.protocol import SCHEDULER, Ended, Measure, Row
+from stallscope.tracers.engines.ebpf.measures.protocol import SCHEDULER, Collector, Ended
+from stallscope.tracers.engines.ebpf.measures.registry import COLLECTORS, collectors
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
 from stallscope.tracers.engines.protocol import Request
+from stallscope.tracers.engines.rows import Row
 from stallscope.tracers.kernel import linker
 from stallscope.tracers.kernel.bpfobject import Object
 from stallscope.tracers.kernel.records import ORIGIN, Origin
 from stallscope.tracers.kernel.shapes import SHAPES
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.protocol import Measure
 
 BPF = Path(__file__).resolve().parents[5] / "bpf"
 SOURCE = Path(__file__).with_name("yields.bpf.c")
@@ -34,14 +39,25 @@ int main(void) { usleep(300000); for (int i = 0; i < 321; i++) give_way(); }
 """
 
 
+@dataclass(frozen=True)
 class Yields(Measure):
-    """Counts calls of sched_yield()."""
+    """Calls of sched_yield()."""
 
-    name = "yields"
-    columns = (ValueType("yields", "count"),)
+    name: ClassVar[str] = "yields"
+
+    @property
+    def columns(self) -> tuple[ValueType, ...]:
+        return (ValueType("yields", "count"),)
+
+
+class YieldsCollector(Collector):
+    """Counts them."""
+
+    name = Yields.name
     programs = (*SCHEDULER, "yield_enter")
 
-    def __init__(self) -> None:
+    def __init__(self, measure: Yields) -> None:
+        self.columns = measure.columns
         self._yields: dict[Origin, int] = {}
 
     def knobs(self) -> Mapping[str, int]:
@@ -71,6 +87,7 @@ def linked(root: None, clang: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     output = tmp_path / "all.o"
     assert linker.main([str(output), *map(str, parts)]) == 0
     monkeypatch.setattr(probes, "object_path", lambda: output)
+    monkeypatch.setitem(COLLECTORS, "Yields", YieldsCollector)
     yield
 
 
@@ -96,7 +113,7 @@ def test_it_is_traced_beside_another(linked: None, gcc: str, tmp_path: Path) -> 
 def test_it_loads_in_every_shape(linked: None) -> None:
     for shape in SHAPES:
         # Of SHAPES the names of raw programs end in _raw: load_shape() sees to that.
-        loaded = probes.load_shape(ProbeOptions(Scope(everything=True), (OffCpu(), Yields())), shape)
+        loaded = probes.load_shape(ProbeOptions(Scope(everything=True), collectors([OffCpu(), Yields()])), shape)
         try:
             names = {name for name, program in loaded.programs.items() if program.is_loaded}
             assert {name.removesuffix("_raw") for name in names} >= {"yield_enter", "sched_switch"}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 from stallscope.converters.model import ValueType
-from stallscope.tracers.engines.ebpf.measures.offcpu import FOREVER, OffCpu
+from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpuCollector
 from stallscope.tracers.engines.ebpf.measures.protocol import SCHEDULER
 from stallscope.tracers.kernel.records import STATES
+from stallscope.tracers.measures.offcpu import FOREVER, OffCpu
 
 ALL = (1 << 32) - 1
 
@@ -25,12 +26,12 @@ def bits(*states: str) -> int:
     ],
 )
 def test_knobs(states: set[str] | None, mask: int) -> None:
-    measure = OffCpu(5, 7, None if states is None else frozenset(states))
+    measure = OffCpuCollector(OffCpu(5, 7, None if states is None else frozenset(states)))
     assert measure.knobs() == {"measure_offcpu": 1, "min_wait": 5, "max_wait": 7, "state_mask": mask}
 
 
 def test_defaults() -> None:
-    measure = OffCpu()
+    measure = OffCpuCollector(OffCpu())
     assert measure.knobs() == {"measure_offcpu": 1, "min_wait": 0, "max_wait": FOREVER, "state_mask": ALL}
     assert measure.programs == SCHEDULER
     assert measure.sizes(4096) == {}
@@ -40,4 +41,4 @@ def test_defaults() -> None:
 
 
 def test_the_column_of_time_may_be_shared() -> None:
-    assert OffCpu(time="wall").columns[0] == ValueType("wall", "nanoseconds")
+    assert OffCpuCollector(OffCpu(time="wall")).columns[0] == ValueType("wall", "nanoseconds")

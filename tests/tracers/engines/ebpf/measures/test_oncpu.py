@@ -1,4 +1,4 @@
-"""How samples share out a thread's time, and which events there are. With real samples: tests/live/test_oncpu.py."""
+"""How samples share out a thread's time. With real samples: tests/live/test_oncpu.py."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.engines.ebpf.measures import oncpu
-from stallscope.tracers.engines.ebpf.measures.oncpu import OnCpu, _Sum
+from stallscope.tracers.engines.ebpf.measures.oncpu import OnCpuCollector, _Sum
 from stallscope.tracers.engines.ebpf.measures.protocol import Ended
 from stallscope.tracers.kernel import perf_events
 from stallscope.tracers.kernel.libbpf import BpfError
 from stallscope.tracers.kernel.records import RUNNING, Origin
+from stallscope.tracers.measures.oncpu import OnCpu
 
 
 def origin(user: int, tid: int = 8, *, life: int = 0) -> Origin:
@@ -31,7 +32,7 @@ EARLIER = {40: 20}
 
 
 def rows(
-    measure: OnCpu, samples: dict[Origin, _Sum], threads: Iterable[Any] = ()
+    measure: OnCpuCollector, samples: dict[Origin, _Sum], threads: Iterable[Any] = ()
 ) -> list[tuple[int, int, tuple[int, ...]]]:
     measure._samples = samples
     threads = list(threads)
@@ -43,38 +44,42 @@ def rows(
 
 def test_a_threads_samples_sum_to_its_time() -> None:
     samples = {origin(1): _Sum(1, 0), origin(2): _Sum(1, 0), origin(3): _Sum(1, 0), origin(1, 9): _Sum(5, 0)}
-    made = rows(OnCpu(), samples, [thread(1000), thread(77, 9)])
+    made = rows(OnCpuCollector(OnCpu()), samples, [thread(1000), thread(77, 9)])
     assert [values for tid, _, values in made if tid == 8] == [(333, 1), (333, 1), (334, 1)]
     assert [values for tid, _, values in made if tid == 9] == [(77, 5)]
 
 
 def test_only_samples_of_the_clock_are_recorded_one_by_one() -> None:
     """The interrupt of a counter may come while its core records another event."""
-    asked = [OnCpu(one_by_one=True), OnCpu(), OnCpu(99, "cycles", one_by_one=True)]
+    asked = [
+        OnCpuCollector(OnCpu(one_by_one=True)),
+        OnCpuCollector(OnCpu()),
+        OnCpuCollector(OnCpu(99, "cycles", one_by_one=True)),
+    ]
     assert [measure.knobs()["timeline_samples"] for measure in asked] == [1, 0, 0]
 
 
 def test_time_without_samples_is_not_left_out() -> None:
-    assert rows(OnCpu(), {}, [thread(1000), thread(0, 9)]) == [(8, 0, (1000, 0))]
+    assert rows(OnCpuCollector(OnCpu()), {}, [thread(1000), thread(0, 9)]) == [(8, 0, (1000, 0))]
 
 
 def test_of_a_thread_that_is_not_known_each_sample_is_a_period() -> None:
-    assert rows(OnCpu(1000), {origin(1): _Sum(3, 0)}) == [(8, 1, (3_000_000, 3))]
+    assert rows(OnCpuCollector(OnCpu(1000)), {origin(1): _Sum(3, 0)}) == [(8, 1, (3_000_000, 3))]
 
 
 def test_a_thread_id_that_came_back_is_another_thread() -> None:
     samples = {origin(1, life=20): _Sum(1, 0), origin(1, life=30): _Sum(2, 0)}
-    made = rows(OnCpu(), samples, [thread(5, life=20), thread(6, life=30)])
+    made = rows(OnCpuCollector(OnCpu()), samples, [thread(5, life=20), thread(6, life=30)])
     assert made == [(8, 1, (5, 1)), (8, 1, (6, 2))]
 
 
 def test_a_thread_that_executed_a_program_shares_its_time_out_over_both() -> None:
     samples = {origin(1, life=40): _Sum(1, 0), origin(2, life=20): _Sum(3, 0)}
-    assert rows(OnCpu(), samples, [thread(8, life=20)]) == [(8, 1, (2, 1)), (8, 2, (6, 3))]
+    assert rows(OnCpuCollector(OnCpu()), samples, [thread(8, life=20)]) == [(8, 1, (2, 1)), (8, 2, (6, 3))]
 
 
 def test_other_events_are_counted() -> None:
-    measure = OnCpu(event="cycles")
+    measure = OnCpuCollector(OnCpu(event="cycles"))
     assert [(column.name, column.unit) for column in measure.columns] == [("cycles", "count"), ("samples", "count")]
     assert rows(measure, {origin(1): _Sum(3, 12345)}, [thread(5)]) == [(8, 1, (12345, 3))]
 
@@ -116,7 +121,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, number: int, *refused: int) -> list[
 def test_every_core_is_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     fds = opened(monkeypatch, errno.ENODEV, 1)
     programs = Programs()
-    measure = OnCpu(49)
+    measure = OnCpuCollector(OnCpu(49))
     links = measure.attach(programs, "_raw")  # type: ignore[arg-type]
     assert (len(links), programs.attached) == (2, fds)
     assert list(measure.remarks()) == ["1 core went away as the trace began: not sampled"]
@@ -128,7 +133,7 @@ def test_what_was_attached_goes_when_one_is_refused(monkeypatch: pytest.MonkeyPa
     fds = opened(monkeypatch, 0)
     programs = Programs(refuse_at=1)
     with pytest.raises(BpfError):
-        OnCpu(49).attach(programs, "_raw")  # type: ignore[arg-type]
+        OnCpuCollector(OnCpu(49)).attach(programs, "_raw")  # type: ignore[arg-type]
     assert programs.closed == fds[:1]
     os.close(fds[0])
     with pytest.raises(OSError, match="Bad file descriptor"):
@@ -147,37 +152,6 @@ def test_what_was_attached_goes_when_one_is_refused(monkeypatch: pytest.MonkeyPa
 def test_refusals(event: str, number: int, cause: str, remedy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     opened(monkeypatch, number, 0)
     with pytest.raises(StallscopeError) as caught:
-        OnCpu(49, event).attach(Programs(), "_raw")  # type: ignore[arg-type]
+        OnCpuCollector(OnCpu(49, event)).attach(Programs(), "_raw")  # type: ignore[arg-type]
     assert caught.value.cause.startswith(cause)
     assert remedy in caught.value.remedy
-
-
-@pytest.mark.parametrize(
-    ("event", "number", "is_refused"),
-    [
-        ("cycles", errno.ENOENT, True),
-        ("LLC-load-misses", errno.EOPNOTSUPP, True),
-        ("cycles", errno.EACCES, False),
-        ("cpu-clock", errno.ENOENT, False),
-    ],
-)
-def test_whether_an_event_is_counted(
-    event: str, number: int, is_refused: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def open_event(*_: Any) -> int:
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr(oncpu.perf_events, "open_event", open_event)
-    if not is_refused:
-        OnCpu(49, event).check()
-        return
-    with pytest.raises(StallscopeError, match=f"this machine does not count {event}"):
-        OnCpu(49, event).check()
-
-
-def test_events_are_those_of_the_kernel() -> None:
-    """include/uapi/linux/perf_event.h"""
-    assert oncpu.EVENTS["cpu-clock"] == (1, 0)
-    assert oncpu.EVENTS["cache-misses"] == (0, 3)
-    assert oncpu.EVENTS["LLC-load-misses"] == (3, 2 | 1 << 16)
-    assert oncpu.EVENTS["dTLB-load-misses"] == (3, 3 | 1 << 16)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from stallscope.converters.model import ValueType
-from stallscope.tracers.engines.ebpf.measures.protocol import Ended, Measure, Row, columns_of, rows_of
+from stallscope.tracers.engines.ebpf.measures.protocol import Collector, Ended, rows_of
+from stallscope.tracers.engines.rows import Row
 from stallscope.tracers.images.maps import Mapping
 from stallscope.tracers.kernel.records import Origin
+from stallscope.tracers.measures.protocol import columns_of
 
 ENDED = Ended(0, 10, ())
 HERE = Origin(1, 2, 0, 8, 7, 0, 0)
@@ -16,7 +18,7 @@ TIME, COUNT, LEAST = (
 )
 
 
-class Counting(Measure):
+class Counting(Collector):
     """Gives one row."""
 
     name = "counting"

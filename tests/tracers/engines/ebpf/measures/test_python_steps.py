@@ -5,12 +5,14 @@ from typing import Any
 
 from stallscope.tracers.apis.python_steps import PythonFunction
 from stallscope.tracers.cpython.functions import Function
-from stallscope.tracers.engines.ebpf.measures.protocol import Ended, columns_of
-from stallscope.tracers.engines.ebpf.measures.python_steps import PythonSteps
+from stallscope.tracers.engines.ebpf.measures.protocol import Ended
+from stallscope.tracers.engines.ebpf.measures.python_steps import PythonStepsCollector
 from stallscope.tracers.engines.ebpf.measures.step_hits import FRAME, HIT
 from stallscope.tracers.engines.ebpf.measures.watched import Watch
 from stallscope.tracers.kernel.records import RECORD_STEP
+from stallscope.tracers.measures.protocol import columns_of
 from stallscope.tracers.measures.span_options import SpanOptions
+from stallscope.tracers.measures.steps import PythonSteps
 
 STEP = Function("Model.step", "/opt/train.py", 3, (3, 12), b"")
 OTHER = Function("step", "/opt/train.py", 30, (3, 12), b"")
@@ -45,8 +47,8 @@ class Watches:
         return [f"{traps} traps"]
 
 
-def measure(*names: str) -> PythonSteps:
-    made = PythonSteps([PythonFunction("train.py", name) for name in names], SpanOptions(100))
+def measure(*names: str) -> PythonStepsCollector:
+    made = PythonStepsCollector(PythonSteps([PythonFunction("train.py", name) for name in names], SpanOptions(100)))
     watches: Any = Watches()
     made._watched = watches
     return made

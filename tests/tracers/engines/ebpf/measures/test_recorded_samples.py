@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from scheduling_traces import rows
 from stallscope.converters.model.scheduling import NO_STACK, SAMPLE, THREAD
-from stallscope.tracers.engines.ebpf.measures.protocol import Ended, Row
+from stallscope.tracers.engines.ebpf.measures.protocol import Ended
 from stallscope.tracers.engines.ebpf.measures.recorded_samples import SAMPLE_EVENT, sampled_in
+from stallscope.tracers.engines.rows import Row
 from stallscope.tracers.kernel.records import RUNNING, Origin
 
 THREADS = rows(THREAD, tid=[7, 8, 9], tgid=[1, 1, 2])

@@ -8,9 +8,10 @@ from typing import Any
 
 from scheduling_traces import rows
 from stallscope.converters.model.scheduling import NO_STACK, OPEN, THREAD, CallName, Scheduling
-from stallscope.tracers.engines.ebpf.measures.protocol import Ended, Measure, Recorded, Row
+from stallscope.tracers.engines.ebpf.measures.protocol import Collector, Ended, Recorded
 from stallscope.tracers.engines.ebpf.measures.recorded_spans import recorded_by, with_spans
 from stallscope.tracers.engines.ebpf.measures.spans import SPAN, CallSpans
+from stallscope.tracers.engines.rows import Row
 from stallscope.tracers.kernel.records import RUNNING, Origin
 
 ENDED = Ended(1000, 1100, [])
@@ -18,13 +19,13 @@ EMPTY = Recorded(Scheduling(100), [], [])
 WAIT = Row(Origin(1, 2, 0, 0, 5, 6, 1), "", ())
 
 
-class Events(Measure):
+class Events(Collector):
     def recorded(self, ended: Ended) -> Recorded:
         assert ended is ENDED
         return EMPTY
 
 
-class Calls(Measure):
+class Calls(Collector):
     def spans(self) -> CallSpans:
         return CallSpans(rows(SPAN, begin=[1010], end=[1020], tid=[7]), [CallName("f")], 3)
 

@@ -7,17 +7,19 @@ import numpy as np
 from stallscope.tracers.apis.steps import StepFunction, StepFunctions
 from stallscope.tracers.apis.wanted import Library
 from stallscope.tracers.engines.ebpf.measures.probed import Probe
-from stallscope.tracers.engines.ebpf.measures.protocol import Ended, columns_of
+from stallscope.tracers.engines.ebpf.measures.protocol import Ended
 from stallscope.tracers.engines.ebpf.measures.spans import Spans
-from stallscope.tracers.engines.ebpf.measures.steps import Steps
+from stallscope.tracers.engines.ebpf.measures.steps import StepsCollector
 from stallscope.tracers.kernel.uprobes import Way
+from stallscope.tracers.measures.protocol import columns_of
 from stallscope.tracers.measures.span_options import SpanOptions
+from stallscope.tracers.measures.steps import Steps
 
 FUNCTIONS = StepFunctions.of([StepFunction(Library("/opt/lib/libtrain.so"), "step")])
 
 
-def measure() -> Steps:
-    made = Steps(FUNCTIONS, SpanOptions(100), way=Way.MULTI)
+def measure() -> StepsCollector:
+    made = StepsCollector(Steps(FUNCTIONS, SpanOptions(100)), way=Way.MULTI)
     probed: Any = SimpleNamespace(
         functions=[Probe("step", "/opt/lib/libtrain.so", True)], remarks=lambda: iter(["on it"])
     )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpu
+from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpuCollector
 from stallscope.tracers.engines.ebpf.measures.summed import Summed
 from stallscope.tracers.kernel.bpfobject import Object
 from stallscope.tracers.kernel.libbpf import library
 from stallscope.tracers.kernel.records import ORIGIN, WAIT_SUM
+from stallscope.tracers.measures.offcpu import OffCpu
 
 
 def put(measure: Summed, tid: int) -> None:
@@ -24,7 +25,7 @@ def taken(measure: Summed) -> dict[int, int]:
 
 
 def test_an_interval_and_a_trace_begin_with_nothing(loaded: Object) -> None:
-    measure = OffCpu()
+    measure = OffCpuCollector(OffCpu())
     for _ in range(2):
         measure.open(loaded, 64)
         try:

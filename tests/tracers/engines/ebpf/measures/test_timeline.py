@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from stallscope.converters.model.scheduling import EXIT
 from stallscope.tracers.engines.ebpf.measures.protocol import Ended
-from stallscope.tracers.engines.ebpf.measures.timeline import SLOT, Timeline
+from stallscope.tracers.engines.ebpf.measures.timeline import SLOT, TimelineCollector
 from stallscope.tracers.kernel import perf_events, records
+from stallscope.tracers.measures.timeline import Timeline
 
 ENDED = Ended(0, 10, ())
 
@@ -26,14 +27,14 @@ def exit_record(end: int, cpu: int, tid: int, start: int) -> bytes:
 def test_cores_share_the_memory(cores: int, size: int, slots: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(perf_events, "online_cpus", lambda: list(range(cores)))
     monkeypatch.setattr(perf_events, "possible_cpus", lambda: 600)
-    sizes = Timeline(buffer_bytes=size).sizes(1)
+    sizes = TimelineCollector(Timeline(buffer_bytes=size)).sizes(1)
     assert sizes == {"timeline_events": cores * slots, "timeline_rings": 600}
     assert slots & (slots - 1) == 0
     assert sizes["timeline_events"] * SLOT <= max(size, cores * SLOT << 12)
 
 
 def test_it_has_no_rows_and_looks_often() -> None:
-    measure = Timeline()
+    measure = TimelineCollector(Timeline())
     assert measure.rows(ENDED) == []
     assert measure.columns == ()
     assert measure.knobs() == {"measure_timeline": 1}
@@ -43,7 +44,7 @@ def test_it_has_no_rows_and_looks_often() -> None:
 
 
 def test_an_exit_is_told_twice_and_counted_once() -> None:
-    measure = Timeline()
+    measure = TimelineCollector(Timeline())
     for end, start in ((100, 7), (120, 7), (300, 200)):
         assert measure.on_record(exit_record(end, 3, 11, start)) is False, "others want it, too"
     assert measure.on_record(struct.pack("<II", records.RECORD_EXEC, 1) + bytes(24)) is False

@@ -6,9 +6,8 @@ import struct
 from typing import Any
 
 import pytest
-from stallscope.tracers.engines.ebpf.measures.offcpu import FOREVER
 from stallscope.tracers.engines.ebpf.measures.protocol import Ended
-from stallscope.tracers.engines.ebpf.measures.wakeup import WakeUp
+from stallscope.tracers.engines.ebpf.measures.wakeup import WakeUpCollector
 from stallscope.tracers.kernel import records
 from stallscope.tracers.kernel.records import (
     BLOCKED,
@@ -24,6 +23,8 @@ from stallscope.tracers.kernel.records import (
     ThreadRecord,
     Waker,
 )
+from stallscope.tracers.measures.offcpu import FOREVER
+from stallscope.tracers.measures.wakeup import WakeUp
 
 SLEEP = STATES.index("interruptible")
 ALL_ONES = (1 << 64) - 1
@@ -38,7 +39,7 @@ def chain(number: int, *wakers: Waker) -> bytes:
     )
 
 
-def counted(measure: WakeUp, origin: Origin, number: int, *sums: int) -> None:
+def counted(measure: WakeUpCollector, origin: Origin, number: int, *sums: int) -> None:
     measure.totals().add(ORIGIN.pack(*origin) + struct.pack("<Q", number), struct.pack("<4Q", *sums))
 
 
@@ -56,7 +57,7 @@ def thread(phase: int, state: int = SLEEP, woken: int = 0, *, exited: bool = Fal
 
 
 def test_rows_have_the_links_of_their_chains() -> None:
-    measure = WakeUp(4)
+    measure = WakeUpCollector(WakeUp(4))
     assert measure.on_record(chain(9, WRITER, TIMER))
     assert measure.on_record(chain(11, WRITER))
     counted(measure, origin(), 9, 50, 0, ALL_ONES, 0)
@@ -71,7 +72,7 @@ def test_rows_have_the_links_of_their_chains() -> None:
 
 
 def test_equal_origins_with_different_chains_are_not_added_up() -> None:
-    measure = WakeUp()
+    measure = WakeUpCollector(WakeUp())
     for _ in range(3):
         for number in (9, 11):
             counted(measure, origin(), number, number, 1, number, number)
@@ -89,27 +90,27 @@ def test_equal_origins_with_different_chains_are_not_added_up() -> None:
     ],
 )
 def test_waits_that_had_not_ended(record: ThreadRecord, context: int | None, time: int) -> None:
-    rows = WakeUp().rows(ended(record))
+    rows = WakeUpCollector(WakeUp()).rows(ended(record))
     assert [(row.wakers[0].context, row.values[0], row.is_open) for row in rows] == (
         [] if context is None else [(context, time, True)]
     )
 
 
 def test_only_states_that_are_wanted() -> None:
-    measure = WakeUp(states=frozenset({"uninterruptible"}))
+    measure = WakeUpCollector(WakeUp(states=frozenset({"uninterruptible"})))
     counted(measure, origin(), 9, 50, 1, 50, 50)
     assert measure.rows(ended(thread(BLOCKED))) == []
 
 
 def test_beside_another_measure_it_has_only_its_time() -> None:
-    measure = WakeUp(alone=False)
+    measure = WakeUpCollector(WakeUp(alone=False))
     counted(measure, origin(), 9, 50, 1, 50, 50)
     assert [column.name for column in measure.columns] == ["blocked"]
     assert [row.values for row in measure.rows(ended())] == [(50,)]
 
 
 def test_folded_rows_forget_their_chains() -> None:
-    measure = WakeUp()
+    measure = WakeUpCollector(WakeUp())
     measure.on_record(chain(9, WRITER))
     measure.on_record(chain(11, WRITER, TIMER))
     counted(measure, origin(1), 9, 1000, 1, 1, 1)
@@ -127,7 +128,7 @@ def test_folded_rows_forget_their_chains() -> None:
 
 
 def test_processes_are_met_once() -> None:
-    measure = WakeUp()
+    measure = WakeUpCollector(WakeUp())
     measure.on_record(chain(9, WRITER, TIMER))
     measure.on_record(chain(11, WRITER._replace(tgid=40), WRITER))
     assert set(measure.newcomers()) == {12, 40}
@@ -136,16 +137,16 @@ def test_processes_are_met_once() -> None:
 
 
 def test_other_records_are_left_to_others() -> None:
-    assert not WakeUp().on_record(struct.pack("<IIQ", records.RECORD_EXIT, 0, 0))
+    assert not WakeUpCollector(WakeUp()).on_record(struct.pack("<IIQ", records.RECORD_EXIT, 0, 0))
 
 
 def test_knobs() -> None:
-    assert WakeUp(3, 5, 7, frozenset({"idle"})).knobs() == {
+    assert WakeUpCollector(WakeUp(3, 5, 7, frozenset({"idle"}))).knobs() == {
         "measure_wakeup": 1,
         "chain_depth": 3,
         "min_wait": 5,
         "max_wait": 7,
         "state_mask": 1 << STATES.index("idle"),
     }
-    defaults: dict[str, Any] = dict(WakeUp().knobs())
+    defaults: dict[str, Any] = dict(WakeUpCollector(WakeUp()).knobs())
     assert (defaults["min_wait"], defaults["max_wait"], defaults["chain_depth"]) == (0, FOREVER, 1)

@@ -1,0 +1,35 @@
+"""What commands take without options is what the list says: trace-doctor and recommendations believe it."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import pytest
+from stallscope.tracers import entry
+from stallscope.tracers.engines.protocol import Request
+from stallscope.tracers.measures.calls import Calls
+from stallscope.tracers.measures.commands import COMMANDS
+
+LIBC = next(line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "/libc.so" in line)
+TARGETS = {"trace-func": (f"{LIBC}:getenv",)}
+OTHERS = {"trace-doctor"}
+"""Commands that measure nothing."""
+
+
+def test_every_command_is_listed() -> None:
+    names = {
+        f"trace-{name}" for name, each in vars(entry).items() if callable(each) and each.__module__ == entry.__name__
+    }
+    assert names - OTHERS == set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_takes_what_the_list_says(command: str, recorded: list[Request]) -> None:
+    main = importlib.import_module(f"stallscope.tracers.{command.removeprefix('trace-')}").main
+    main([*TARGETS.get(command, ()), "-p", "4711"])
+    (request,) = recorded
+    if command in TARGETS:
+        assert [type(each) for each in request.measures] == [type(each) for each in COMMANDS[command]] == [Calls]
+    else:
+        assert request.measures == COMMANDS[command]

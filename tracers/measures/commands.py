@@ -1,0 +1,32 @@
+"""What each command measures without options: the one list of commands and their measures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .calls import Calls
+from .ioctl import Ioctl
+from .locks import Locks
+from .offcpu import OffCpu
+from .oncpu import OnCpu
+from .protocol import Measure
+from .wakeup import WakeUp
+
+OFFCPU = OffCpu()
+ONCPU = OnCpu()
+WALL = OffCpu(time="wall"), OnCpu(time="wall")
+WAKEUP = WakeUp(depth=4), Locks()
+IOCTL = Ioctl()
+CUDA = Ioctl(alone=False), Calls()
+FUNC = Calls()
+
+COMMANDS: Mapping[str, tuple[Measure, ...]] = {
+    "trace-offcpu": (OFFCPU,),
+    "trace-oncpu": (ONCPU,),
+    "trace-wall": WALL,
+    "trace-wakeup": WAKEUP,
+    "trace-ioctl": (IOCTL,),
+    "trace-cuda": CUDA,
+    "trace-func": (FUNC,),
+}
+"""By command. Options of a command replace fields of these, and add others."""

@@ -1,0 +1,42 @@
+"""Events that the user named, counted by thread and stack: entries of functions, USDT probes, places of the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from ...converters.model import ValueType
+from .protocol import Measure
+
+if TYPE_CHECKING:
+    from ..apis.events import Chosen
+    from ..apis.events import Events as Wanted
+    from ..questions.asked import Asked
+    from .questions import Binder, Compile, Line
+
+
+@dataclass(frozen=True)
+class Events(Measure):
+    """Column: how often."""
+
+    name: ClassVar[str] = "events"
+    wanted: Wanted
+    chosen: Chosen
+    """What the user named of the kernel."""
+
+    @property
+    def columns(self) -> tuple[ValueType, ...]:
+        return (ValueType("events", "count"),)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedEvents(Events):
+    """Only events of which --where is true are counted."""
+
+    asked: Asked
+    compiler: Compile
+    show: Callable[[str, Line], None]
+    """Gets the name of the event and what --print says of it."""
+    binder: Binder | None = None
+    """None if the questions mean the same for every function."""
