@@ -9,6 +9,9 @@ from ..kernel.records import Origin, Waker
 if TYPE_CHECKING:
     from ...converters.model.calls import CallTimes
 
+LEFT_OUT = "calls and waits left out of who was inside"
+"""A kind of loss of calls: see `sharing`."""
+
 
 class Row(NamedTuple):
     """What was counted at one origin. ``values``: one per column of the measure, in order."""

@@ -21,8 +21,7 @@ from ...apis import cuda
 from ...ioctls import commands, nvidia
 from ...ioctls.devices import Device, device_of
 from ...kernel.records import Origin
-from ..ebpf.measures.ioctl_records import LEFT_OUT
-from ..rows import Timed
+from ..rows import LEFT_OUT, Timed
 from ..taken import Place
 from .call_places import CallPlaces, Key, Places, What, add_place, with_callers
 from .functions import Function
@@ -30,7 +29,7 @@ from .threads import Part
 
 if TYPE_CHECKING:
     from ....converters.model.sharing import SharedCall
-    from ..ebpf.measures.sharing import Sharing
+    from ..sharing import Sharing
 
 _MOST_WAITS = 1 << 12
 """Waits of one call that are kept one by one, to tell who was inside meanwhile."""
@@ -293,7 +292,7 @@ def _add_to_outer(outer: _Call, call: _Call, length: int, *, is_function: bool) 
 
 
 class _Shared:
-    """Hands calls and their waits to `measures.sharing.Sharing`, many at a time."""
+    """Hands calls and their waits to `sharing.Sharing`, many at a time."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[What, Hashable], int] = {}
@@ -316,10 +315,10 @@ class _Shared:
             self._hand().settle(min(now - _UNTOLD, *going_on, now), {})
 
     def _hand(self) -> Sharing:
-        from ..ebpf.measures.sharing import Sharing  # it needs numpy
+        from ..sharing import Sharing  # it needs numpy
 
         if self._sharing is None:
-            self._sharing = Sharing.of_events(self._device)
+            self._sharing = Sharing(self._device)
         self._sharing.hand(self._fresh)
         self._fresh = []
         return self._sharing

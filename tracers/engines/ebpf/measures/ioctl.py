@@ -21,12 +21,11 @@ from ....kernel.records import RUNNING as RUNNING_STATE
 from ....kernel.sum_table import SumTable
 from ....kernel.tracepoints import attach_tracepoints
 from ....measures.ioctl import Ioctl
-from ...rows import Row, Timed
+from ...rows import LEFT_OUT, Row, Timed
 from .ioctl_records import (
     CALL,
     FAILURE,
     KIND,
-    LEFT_OUT,
     LOSSES,
     NUMBER_SHIFT,
     SUM,
@@ -52,7 +51,7 @@ from .summed import Summed
 if TYPE_CHECKING:
     import numpy as np
 
-    from .sharing import Sharing
+    from .shared_rings import SharedRings
     from .spans import CallSpans, Spans
     from .totals import Moved, Totals
 
@@ -103,7 +102,7 @@ class IoctlCollector(Summed):
         self._lost_before = dict(self._lost)
         self._unfinished = 0
         self._rings = IoctlRings(places=measure.spans is not None)
-        self._sharing: Sharing | None = None
+        self._sharing: SharedRings | None = None
         self._reading = threading.Lock()
         self._narrow = NarrowPrograms()
 
@@ -145,15 +144,15 @@ class IoctlCollector(Summed):
         finally:
             self._reading.release()
 
-    def _events(self) -> Sharing:
+    def _events(self) -> SharedRings:
         if self._sharing is None:
             # It needs numpy, which takes longer to import than the probes to attach.
-            from .sharing import Sharing
+            from .shared_rings import SharedRings
             from .spans import Spans
 
             self._spans = Spans(self._span_options, _LEVEL) if self._span_options else None
             events, rings, *places = self._rings.memory
-            self._sharing = Sharing(events, rings, self._device, self._spans, *places)
+            self._sharing = SharedRings(events, rings, self._device, self._spans, *places)
         return self._sharing
 
     def _device(self, number: int) -> Hashable:

@@ -44,7 +44,6 @@ LOSSES = (
 UNREPORTED = "ioctls not reported by the kernel"
 """Of all processes, traced or not: while the CPU was in a system call of BPF, ours as a rule, which another thread
 interrupted. Kernels that preempt themselves do that."""
-LEFT_OUT = "calls and waits left out of who was inside"
 
 
 class Target(NamedTuple):

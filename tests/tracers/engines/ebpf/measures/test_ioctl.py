@@ -25,8 +25,9 @@ from stallscope.tracers.engines.ebpf.measures.ioctl_records import (
 )
 from stallscope.tracers.engines.ebpf.measures.protocol import Ended
 from stallscope.tracers.engines.ebpf.measures.recorder import RING
-from stallscope.tracers.engines.ebpf.measures.sharing import EVENT, Sharing
+from stallscope.tracers.engines.ebpf.measures.shared_rings import SharedRings
 from stallscope.tracers.engines.ebpf.probes import object_path
+from stallscope.tracers.engines.sharing import EVENT
 from stallscope.tracers.kernel import tracepoints
 from stallscope.tracers.kernel.bpfobject import Object
 from stallscope.tracers.kernel.records import BLOCKED, ON_CPU, ORIGIN, RECORD_IOCTL, RUNNING, Origin
@@ -116,7 +117,7 @@ def measured(maps: Mapping[str, Any], losses: tuple[int, ...] = ()) -> IoctlColl
     targets = [(target(TUN, SETQUEUE), (1).to_bytes(4, "little")), (CONTROLLED, (2).to_bytes(4, "little"))]
     kernel: Any = Kernel({"ioctl_targets": targets, **maps}, losses)
     measure._object = kernel
-    measure._sharing = Sharing(bytearray(EVENT.itemsize), bytearray(RING.itemsize), int)
+    measure._sharing = SharedRings(bytearray(EVENT.itemsize), bytearray(RING.itemsize), int)
     measure.read(kernel)
     return measure
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from stallscope.converters.model.sharing import SharedCall
 from stallscope.tracers.engines.ebpf.measures.recorder import RING
-from stallscope.tracers.engines.ebpf.measures.sharing import EVENT, PLACE, Sharing
-from stallscope.tracers.engines.ebpf.probes import object_path
-from stallscope.tracers.kernel.bpfobject import Object
+from stallscope.tracers.engines.ebpf.measures.shared_rings import SharedRings
+from stallscope.tracers.engines.sharing import EVENT, Sharing
 
 Event = tuple[int, int, int, int, int, int]
 """begin, end, number, process, thread, whether it is a wait."""
@@ -33,7 +32,7 @@ class Rings:
         self.events, self.rings = bytearray(2 * SLOTS * EVENT.itemsize), bytearray(2 * RING.itemsize)
         self._rings, self._events = np.frombuffer(self.rings, RING), np.frombuffer(self.events, EVENT)
         self._rings["slots"], self._rings["first"] = SLOTS, [0, SLOTS]
-        self.sharing = Sharing(self.events, self.rings, lambda number: number // 10)
+        self.sharing = SharedRings(self.events, self.rings, lambda number: number // 10)
 
     def write(self, *events: Event) -> None:
         for event in events:
@@ -53,16 +52,6 @@ class Rings:
 
 def figures(found: SharedCall) -> tuple[int, ...]:
     return found.busy, found.shared, found.inside, found.count, found.time, found.alone, found.alone_time
-
-
-def test_layout_is_that_of_the_probes() -> None:
-    opened = Object(object_path())
-    try:
-        assert opened.find_map("ioctl_events").value_size == EVENT.itemsize
-        assert opened.find_map("ioctl_rings").value_size == RING.itemsize
-        assert opened.find_map("ioctl_places").value_size == PLACE.itemsize
-    finally:
-        opened.close()
 
 
 def test_one_after_the_other_share_nothing() -> None:
@@ -215,7 +204,7 @@ def test_in_pieces_it_is_the_same_as_by_hand(seed: int) -> None:
 
 
 def test_events_that_are_handed_over() -> None:
-    sharing = Sharing.of_events(lambda number: number)
+    sharing = Sharing(lambda number: number)
     sharing.hand([(100, 190, 1, 1, 1, 0), (120, 220, 1, 2, 2, 0), (130, 190, 1, 2, 2, 1)])
     sharing.settle(1000, {}, final=True)
     found = sharing.found[1]

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .....converters.model.sharing import SharedCall
-from .recorder import RING
-from .spans import Spans
+from ...converters.model.sharing import SharedCall
 
 Array = NDArray[Any]
 EVENT = np.dtype(
@@ -26,8 +24,6 @@ EVENT = np.dtype(
     ]
 )
 """struct ioctl_event of bpf/ioctl.bpf.c."""
-PLACE = np.dtype([("ustack", "<u8"), ("life", "<u4"), ("pad", "<u4")])
-"""struct ioctl_place."""
 _MOST = 1 << 19
 """Events that are kept while a call goes on that began before them; then it is taken as if it ended and began again."""
 _WAITERS = 64
@@ -48,78 +44,23 @@ class _State:
 
 
 class Sharing:
-    """The events of all cores, worked on while the trace runs."""
+    """Events, worked on while the trace runs."""
 
-    SETTLED_FROM = 1 << 16
-    """So many events are read before they are worked on."""
-
-    def __init__(
-        self,
-        events: Any,
-        rings: Any,
-        device: Callable[[int], Hashable],
-        spans: Spans | None = None,
-        places: Any = b"",
-    ) -> None:
-        """``events`` and ``rings``: buffers with `EVENT` and `RING`. ``device``: that of the number of a target; a call
-        is alone if no other process is inside any call of its device. ``spans`` gets the calls; for that, ``places`` is
-        a buffer with a `PLACE` for each of ``events``."""
+    def __init__(self, device: Callable[[int], Hashable]) -> None:
+        """``device``: that of the number of a target; a call is alone if no other process is inside any call of its
+        device."""
         self._device, self._devices = device, dict[int, Hashable]()
-        self._spans = spans
-        self._events, self._rings = np.frombuffer(events, EVENT), np.frombuffer(rings, RING)
-        self._places = np.frombuffer(places, PLACE)
-        self._tails = self._rings["tail"].copy()
         self._fresh: list[Array] = []
         self._states: defaultdict[Hashable, _State] = defaultdict(_State)
         self.found: defaultdict[int, SharedCall] = defaultdict(lambda: SharedCall("", ""))
         """By number of the target; without names."""
-        self.lost = 0
-        """Number of calls and waits that are missing."""
-
-    @classmethod
-    def of_events(cls, device: Callable[[int], Hashable]) -> Sharing:
-        """Of events that come by `hand`, and not from buffers."""
-        return cls(b"", b"", device)
 
     def hand(self, events: Sequence[tuple[int, int, int, int, int, int]]) -> None:
         """Takes events with the fields of `EVENT`."""
         self._fresh.append(np.array(events, EVENT))
 
-    def take(self) -> int:
-        """Reads the new events; returns how many are to be worked on."""
-        heads = self._rings["head"].copy()
-        for ring in np.flatnonzero(heads != self._tails):
-            first, slots = int(self._rings["first"][ring]), int(self._rings["slots"][ring])
-            tail, count = int(self._tails[ring]), int(heads[ring] - self._tails[ring])
-            place = tail & (slots - 1)
-            upto = min(place + count, slots)
-            self._add(slice(first + place, first + upto))
-            self._add(slice(first, first + count - (upto - place)))
-            self._rings["tail"][ring] = self._tails[ring] = heads[ring]
-        self.lost = int(self._rings["lost"].sum())
-        return sum(map(len, self._fresh))
-
-    def _add(self, which: slice) -> None:
-        events = self._events[which].copy()
-        self._fresh.append(events)
-        if self._spans:
-            are_calls = events["is_wait"] == 0
-            calls, at = events[are_calls], self._places[which][are_calls]
-            self._spans.add(
-                begin=calls["begin"],
-                end=calls["end"],
-                tid=calls["tid"],
-                name=calls["number"],
-                ustack=at["ustack"],
-                life=at["life"],
-            )
-
-    def close(self) -> None:
-        """Releases the buffers: nothing is written any more."""
-        self._events, self._rings, self._places = np.zeros(0, EVENT), np.zeros(0, RING), np.zeros(0, PLACE)
-
     def settle(self, now: int, going_on: Mapping[tuple[int, int], int], *, final: bool = False) -> None:
-        """Works on the events up to ``now``. To be called after `take`.
+        """Works on the events up to ``now``. To be called when those before were handed in.
 
         ``going_on``: by number and process, the begin of calls that had not returned ``now``. Up to the earliest of
         them all calls are known; if ``final``, they are taken as if they were over.
