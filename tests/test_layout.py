@@ -70,6 +70,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "tracers/engines/ebpf/following.py": "part of the session: tests/tracers/engines/ebpf/test_session.py",
     "tracers/engines/ebpf/measures/ioctl_records.py": "part of the measure: test_ioctl.py beside it",
     "tracers/engines/ebpf/measures/lock_records.py": "layouts of the measure: test_locks.py beside it",
+    "tracers/engines/limits.py": "numbers",
     "tracers/engines/rows.py": "tuples without logic",
     "tracers/measures/calls.py": "specifications without logic",
     "tracers/measures/events.py": "specifications without logic",

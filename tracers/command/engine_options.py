@@ -11,17 +11,11 @@ import click
 
 from ...converters.base.errors import StallscopeError
 from ..engines.auto import Auto
-from ..engines.bcc.engine import Bcc
-from ..engines.ebpf.engine import Ebpf
-from ..engines.ebpf.probes import ProbeOptions
-from ..engines.eu_stack.engine import EuStack
-from ..engines.perf.engine import Perf
-from ..engines.perf.options import MOST_STACK, STACK, How
+from ..engines.limits import MEMORY, MOST_STACK, STACK
 from ..engines.protocol import Engine
-from ..engines.stap.engine import How as StapHow
-from ..engines.stap.engine import Stap
+from .engines import ENGINES, LIMITED, OnDemand, made
 from .options import Decorator, apply
-from .stap_options import require_elf, stap_options
+from .stap_options import stap_options
 
 if TYPE_CHECKING:
     _Mode = click.ParamType[str]
@@ -29,18 +23,6 @@ else:
     _Mode = click.ParamType
 
 AUTO = "auto"
-_IN_TURN = ("libbpf", "bcc", "stap", "perf")
-"""The order in which ``auto`` tries them. It never chooses one that stops processes."""
-_ONLY: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "-K": ("kernel_only", _IN_TURN),
-    "--call-graph": ("call_graph", ("perf",)),
-    "--btf": ("btf", ("libbpf",)),
-    "--stap-module": ("stap_module", ("stap",)),
-    "--stap-compile-only": ("stap_compile_only", ("stap",)),
-    "--stap-build": ("stap_build", ("stap",)),
-    "--stap-symbols": ("stap_files", ("stap",)),
-}
-"""Options that not every engine has: their key among the values, and the engines that have them."""
 
 
 class CallGraph(_Mode):
@@ -101,7 +83,7 @@ def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
             "--memory",
             "memory_mb",
             type=click.IntRange(128, 1 << 20),
-            default=ProbeOptions.memory >> 20,
+            default=MEMORY >> 20,
             show_default=True,
             help="MB of memory that this command may take, about: what is rare beyond it becomes [other stacks].",
         ),
@@ -122,11 +104,6 @@ def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return stap_options(apply(options, function))
 
 
-def all_engines(btf: Path | None = None) -> list[Engine]:
-    """Every engine, for those who want to know what it can do."""
-    return [Ebpf(btf=btf), Bcc(), Stap(), Perf(), EuStack()]
-
-
 def make_engine(given: Mapping[str, Any]) -> Engine:
     """The engine, from the values of `engine_options`. Usage error when no stacks would be left, StallscopeError for an
     option that the engine does not have. ``auto`` takes only engines that have all of the options."""
@@ -134,72 +111,17 @@ def make_engine(given: Mapping[str, Any]) -> Engine:
         raise click.UsageError("-U leaves out the kernel's stacks and -K the user's: give at most one of them")
     chosen = given["engine"]
     if chosen != AUTO:
-        if lacking := _lacking(chosen, given):
+        if lacking := ENGINES[chosen].lacking(given):
             raise StallscopeError(
                 f"the engine {chosen} does not have {lacking[0]}", f"leave out {lacking[0]} or --engine", exit_code=2
             )
-        return ENGINES[chosen](given)
-    able = [name for name in _IN_TURN if not _lacking(name, given)]
+        return made(chosen, given)
+    having = {name: entry for name, entry in ENGINES.items() if not entry.lacking(given)}
+    able = [name for name, entry in having.items() if entry.in_turn]
     if not able:
-        options = [option for option, (key, _) in _ONLY.items() if given[key]]
+        options = [option for option, key in LIMITED.items() if given[key]]
         raise click.UsageError(f"no engine has {' and '.join(options)}: leave out one of them")
     if len(able) == 1:  # the only one that an option is for: if the option is wrong, that is the answer
-        return ENGINES[able[0]](given)
-    never = () if _lacking(EuStack.name, given) else (EuStack(),)
-    return Auto(tuple(ENGINES[name](given) for name in able), never)
-
-
-def _lacking(engine: str, given: Mapping[str, Any]) -> list[str]:
-    """Options that were given and that the engine does not have."""
-    return [option for option, (key, engines) in _ONLY.items() if given[key] and engine not in engines]
-
-
-def _libbpf(given: Mapping[str, Any]) -> Engine:
-    return Ebpf(
-        user_stacks=not given["kernel_only"],
-        kernel_stacks=not given["user_only"],
-        btf=given["btf"],
-        table_entries=given["table_size"],
-        buffer_bytes=int(given["buffer_mb"]) << 20,
-        unwind_bytes=given["unwind_mb"] << 20,
-        memory=given["memory_mb"] << 20,
-        python=given["python"] != "no" or given["native_python"],
-    )
-
-
-def _bcc(given: Mapping[str, Any]) -> Engine:
-    return Bcc(not given["kernel_only"], not given["user_only"], given["table_size"])
-
-
-def _perf(given: Mapping[str, Any]) -> Engine:
-    mode, _, stack = (given["call_graph"] or "dwarf").partition(",")
-    size = int(given["buffer_mb"]) << 20
-    return Perf(How(not given["kernel_only"], not given["user_only"], mode == "dwarf", size, int(stack or STACK)))
-
-
-def _stap(given: Mapping[str, Any]) -> Engine:
-    require_elf(given["stap_files"])
-    return Stap(
-        StapHow(
-            user_stacks=not given["kernel_only"],
-            kernel_stacks=not given["user_only"],
-            module=given["stap_module"],
-            write=given["stap_compile_only"],
-            build=given["stap_build"],
-            files=tuple(given["stap_files"]),
-        )
-    )
-
-
-def _eu_stack(_: Mapping[str, Any]) -> Engine:
-    return EuStack()
-
-
-ENGINES: dict[str, Callable[[Mapping[str, Any]], Engine]] = {
-    "libbpf": _libbpf,
-    "bcc": _bcc,
-    "stap": _stap,
-    "perf": _perf,
-    "eu-stack": _eu_stack,
-}
-"""By name: how an engine is made from the options."""
+        return made(able[0], given)
+    never = [name for name, entry in having.items() if not entry.in_turn]
+    return Auto(OnDemand(able, given), OnDemand(never, given))

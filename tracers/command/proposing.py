@@ -16,13 +16,12 @@ from ..measures.commands import COMMANDS
 from ..measures.protocol import Measure
 from ..measures.timeline import Timeline
 from ..measures.wakeup import WakeUp
+from .engines import ENGINES
 from .wider import is_repeated
 
 if TYPE_CHECKING:
     from ...converters.model.next_step import NextStep
 
-_NOT_WHOLE_HOSTS = ("perf", "eu-stack")
-_WITHOUT_ROOT = ("perf", "eu-stack")
 _TYPES = Path("/sys/kernel/btf/vmlinux")
 """Where root can use libbpf."""
 
@@ -55,7 +54,7 @@ class Proposing:
         later = self._others[names.index(self._used) :]
         if any(self._takes(each, step) for each in later):
             return step
-        if self._used in _WITHOUT_ROOT and os.geteuid() != 0 and _TYPES.exists() and shutil.which("sudo"):
+        if not ENGINES[self._used].needs_root and os.geteuid() != 0 and _TYPES.exists() and shutil.which("sudo"):
             return step._replace(sudo=True)
         return None
 
@@ -64,10 +63,11 @@ class Proposing:
         measures = [*COMMANDS.get(step.tool, ())]
         if "--critical" in words or any(_is_timeline(word) for word in words):
             measures.append(Timeline())
-        if "-a" in words and engine.name in _NOT_WHOLE_HOSTS:
+        entry = ENGINES[engine.name]
+        if "-a" in words and not entry.whole_hosts:
             return False
         # The engine that was asked for has what it needs: it has taken a trace.
-        is_here = engine is self._engine and engine.name not in _WITHOUT_ROOT
+        is_here = engine is self._engine and entry.needs_root
         return not engine.refusals(measures) and (is_here or engine.missing(measures) is None)
 
     def _with_engine(self, step: NextStep) -> NextStep:

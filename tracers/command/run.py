@@ -18,7 +18,6 @@ from ..base.launch import shell_status
 from ..base.priority import while_the_user_waits
 from ..base.scope import Scope
 from ..engines.protocol import Request
-from ..engines.stap.engine import Stap
 from ..holder.client import HOLDER
 from ..measures.protocol import Measure
 from ..outside.client import CLIENT
@@ -65,8 +64,8 @@ def run(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], *
         publish=functools.partial(_publish, results, stem) if results.every else None,
         gives_up=True,
     )
-    if isinstance(engine, Stap) and engine.how.write:
-        click.echo(printable(engine.compile(request, f"trace-{stem}")))
+    if (done := engine.instead(request, f"trace-{stem}")) is not None:
+        click.echo(printable(done))
         return 0
     try:
         with last_line.held():

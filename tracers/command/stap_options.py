@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ...converters.base.errors import StallscopeError
-from ...converters.base.text import printable
 from .options import Decorator, apply
-
-_ELF = b"\x7fELF"
 
 
 def stap_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -46,23 +42,3 @@ def stap_options(function: Callable[..., Any]) -> Callable[..., Any]:
         ),
     ]
     return apply(options, function)
-
-
-def require_elf(files: Iterable[str]) -> None:
-    """StallscopeError if one of the files of --stap-symbols is no program and no library."""
-    for path in files:
-        try:
-            with open(path, "rb") as file:
-                is_elf = file.read(len(_ELF)) == _ELF
-        except OSError as error:
-            raise StallscopeError(
-                f"cannot read {printable(path)}: {error.strerror}",
-                "give --stap-symbols a file that you may read",
-                exit_code=2,
-            ) from None
-        if not is_elf:
-            raise StallscopeError(
-                f"{printable(path)} is not an ELF file: it has no functions and tables",
-                "give --stap-symbols a program or a library; of a script, its interpreter (readlink -f)",
-                exit_code=2,
-            )

@@ -13,7 +13,7 @@ from ..measures.commands import COMMANDS
 from ..questions.asked import Asked
 from ..questions.plan import plan
 from ..questions.source import names, source
-from .engine_options import all_engines
+from .engines import all_engines
 
 
 def survey(btf: Path | None) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...converters.base.errors import StallscopeError
@@ -15,14 +15,14 @@ from .protocol import Engine, EngineUnavailable, Outcome, Request
 class Auto(Engine):
     """Tries engines in turn. The profile says which one was used if it is not the first, and why."""
 
-    engines: tuple[Engine, ...]
-    never: tuple[Engine, ...] = ()
+    engines: Sequence[Engine]
+    never: Sequence[Engine] = ()
     """Those that it does not choose, but names where none of the others can be used."""
     name: str = "auto"
 
     def refusals(self, measures: Sequence[Measure]) -> Mapping[str, str]:
         """Measures that none of the engines takes together with the others: what the first one says."""
-        return {} if self._able(measures) else self.engines[0].refusals(measures)
+        return {} if any(True for _ in self._able(measures)) else self.engines[0].refusals(measures)
 
     def missing(self, measures: Sequence[Measure]) -> StallscopeError | None:
         """What the first one lacks, if all of them lack something."""
@@ -56,8 +56,8 @@ class Auto(Engine):
         own = f"for your own processes: {', or '.join(ways)}" if ways else ""
         return EngineUnavailable(error.cause, "; ".join(filter(None, (error.remedy, own))))
 
-    def _able(self, measures: Sequence[Measure]) -> list[Engine]:
-        return [engine for engine in self.engines if not engine.refusals(measures)]
+    def _able(self, measures: Sequence[Measure]) -> Iterator[Engine]:
+        return (engine for engine in self.engines if not engine.refusals(measures))
 
 
 def _told(outcome: Outcome, name: str, refused: Sequence[tuple[str, EngineUnavailable]]) -> Outcome:

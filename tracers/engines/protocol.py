@@ -88,6 +88,11 @@ class Engine(Protocol):
         """What this machine or this user lacks for these measures, as far as a quick look shows; None: nothing."""
         ...
 
+    def instead(self, request: Request, command: str) -> str | None:
+        """Does what its options ask for instead of a trace for ``command``; returns what to tell the user. None: it
+        traces."""
+        return None
+
     def trace(self, request: Request) -> Outcome:
         """Traces until the trace ends. StallscopeError when the scope is not there, EngineUnavailable when the machine
         does not allow it: then nothing was started.

@@ -7,7 +7,7 @@ import pytest
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.bcc.compiler import Compiled
 from stallscope.tracers.command import survey
-from stallscope.tracers.command.engine_options import ENGINES
+from stallscope.tracers.command.engines import ENGINES
 from stallscope.tracers.engines.protocol import Engine, Outcome, Request
 from stallscope.tracers.measures.protocol import Measure
 

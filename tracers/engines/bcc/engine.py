@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ....converters.base.errors import StallscopeError
 from ...base import capabilities, descriptors, privilege
@@ -28,6 +29,11 @@ class Bcc(Engine):
     kernel_stacks: bool = True
     table_entries: int = _ENTRIES
     name: str = "bcc"
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Bcc:
+        """From the values of a command's options."""
+        return cls(not given["kernel_only"], not given["user_only"], given["table_size"])
 
     def refusals(self, measures: Sequence[Measure]) -> Mapping[str, str]:
         refused = {

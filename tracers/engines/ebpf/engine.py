@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ....converters.base.errors import StallscopeError
 from ...base import capabilities, descriptors, privilege
@@ -44,6 +44,20 @@ class Ebpf(Engine):
     memory: int = ProbeOptions.memory
     python: bool = True
     name: str = "libbpf"
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Ebpf:
+        """From the values of a command's options."""
+        return cls(
+            user_stacks=not given["kernel_only"],
+            kernel_stacks=not given["user_only"],
+            btf=given["btf"],
+            table_entries=given["table_size"],
+            buffer_bytes=int(given["buffer_mb"]) << 20,
+            unwind_bytes=given["unwind_mb"] << 20,
+            memory=given["memory_mb"] << 20,
+            python=given["python"] != "no" or given["native_python"],
+        )
 
     def refusals(self, measures: Sequence[Measure]) -> Mapping[str, str]:
         return registry.refusals(measures)

@@ -30,6 +30,7 @@ from ...kernel.records import (
 from ...kernel.shapes import BTF_SHAPES, RAW_SHAPES, Shape, kernel_helpers, refusal
 from ...kernel.sleepers import Sleepers
 from ...outside.client import CLIENT
+from ..limits import MEMORY
 from .measures.protocol import Collector
 
 KERNEL_BTF = Path("/sys/kernel/btf/vmlinux")
@@ -73,7 +74,7 @@ class ProbeOptions:
     """The trace may be cut."""
     python: bool = False
     """Python functions in user stacks."""
-    memory: int = 400 << 20
+    memory: int = MEMORY
     """Of this process, about: rows and stacks beyond it are folded."""
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ....converters.base.errors import StallscopeError
 from ...base.interrupts import Interrupts
@@ -24,6 +25,11 @@ class EuStack(Engine):
     """Runs eu-stack at the rate of the samples, but no more than half of the time."""
 
     name: str = "eu-stack"
+
+    @classmethod
+    def of(cls, _: Mapping[str, Any]) -> EuStack:
+        """From the values of a command's options: it has none."""
+        return cls()
 
     def refusals(self, measures: Sequence[Measure]) -> Mapping[str, str]:
         names = [measure.name for measure in measures]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ....converters.base.collection import no_collection
 from ....converters.base.errors import StallscopeError
@@ -20,6 +21,7 @@ from ...measures.oncpu import OnCpu
 from ...measures.protocol import Measure, find
 from ..asleep import Asleep
 from ..ends import Ends
+from ..limits import STACK
 from ..protocol import Engine, EngineUnavailable, Outcome, Request
 from ..taken import Place, Taken, all_conditions, refuse, without_python
 from . import whole_stacks
@@ -40,6 +42,13 @@ class Perf(Engine):
 
     how: How = field(default_factory=How)
     name: str = "perf"
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Perf:
+        """From the values of a command's options."""
+        mode, _, stack = (given["call_graph"] or "dwarf").partition(",")
+        size = int(given["buffer_mb"]) << 20
+        return cls(How(not given["kernel_only"], not given["user_only"], mode == "dwarf", size, int(stack or STACK)))
 
     def refusals(self, measures: Sequence[Measure]) -> Mapping[str, str]:
         names = [measure.name for measure in measures if type(measure) not in (OffCpu, OnCpu)]

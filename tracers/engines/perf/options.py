@@ -12,14 +12,13 @@ from ...base.scope import Scope
 from ...measures.offcpu import OffCpu
 from ...measures.oncpu import OnCpu
 from ...measures.protocol import find
+from ..limits import STACK
 from ..protocol import EngineUnavailable, Request
 from ..taken import NOT_SAMPLED
 from .recording import ANY_SWITCH, SWITCH, Rights
 
 _MOST_TARGETS = 1 << 12
 """Processes in one command line of perf."""
-STACK, MOST_STACK = 8192, 65528
-"""Bytes of stack that are copied for each sample: perf's own default, and the most that the kernel copies."""
 _FEW = 10
 """Fewer expected samples explain by themselves that there are none."""
 _TELLS_THE_REST = "tells where the rest goes"

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from ....converters.model import Stack
+from ..limits import MOST_STACK
 from ..taken import Place
-from .options import MOST_STACK, How
+from .options import How
 from .records import ANONYMOUS
 
 _STARTS = re.compile(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ....converters.base.errors import StallscopeError
 from ....converters.base.rights import sudo_owner
@@ -35,6 +36,7 @@ from ..asleep import Asleep
 from ..ends import Ends
 from ..protocol import Engine, EngineUnavailable, Outcome, Request
 from ..taken import Taken, refuse
+from .choice import How
 from .compiling import Source, compile_module, find_stap, scripts_of
 from .described import described
 from .folders import find_headers
@@ -55,27 +57,16 @@ _POLL = 0.1
 
 
 @dataclass(frozen=True)
-class How:
-    """The user's choice."""
-
-    user_stacks: bool = True
-    kernel_stacks: bool = True
-    module: Path | None = None
-    """Compiled before, by ``--stap-compile-only``."""
-    write: Path | None = None
-    """Only compile, to this file."""
-    build: Path | None = None
-    """The kernel's build folder; None: that of the running kernel."""
-    files: tuple[str, ...] = ()
-    """More files whose functions stacks can show."""
-
-
-@dataclass(frozen=True)
 class Stap(Engine):
     """The scripts of ``stap/``, compiled to a module that is loaded for the trace."""
 
     how: How = field(default_factory=How)
     name: str = "stap"
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Stap:
+        """From the values of a command's options. StallscopeError for one of them."""
+        return cls(How.of(given))
 
     def refusals(self, measures: Sequence[Measure]) -> Mapping[str, str]:
         refused = {
@@ -100,9 +91,10 @@ class Stap(Engine):
             return error
         return None
 
-    def compile(self, request: Request, command: str) -> str:
-        """``--stap-compile-only``: writes the module for ``command``; returns what to tell the user."""
-        assert self.how.write
+    def instead(self, request: Request, command: str) -> str | None:
+        """``--stap-compile-only``: writes the module for ``command``."""
+        if not self.how.write:
+            return None
         if os.path.lexists(self.how.write):
             raise StallscopeError(f"{self.how.write} exists already", "name a new file")
         find_headers(self.how.build, only_compiles=True)

@@ -16,8 +16,9 @@ from stallscope.tracers.apis.wanted import Library, Wanted
 from stallscope.tracers.base.progress import Progress
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.protocol import EngineUnavailable, Request
+from stallscope.tracers.engines.stap.choice import How
 from stallscope.tracers.engines.stap.compiling import MOST_FRAMES
-from stallscope.tracers.engines.stap.engine import How, Stap
+from stallscope.tracers.engines.stap.engine import Stap
 from stallscope.tracers.engines.stap.running import Running
 from stallscope.tracers.measures.calls import Calls, KernelCalls
 from stallscope.tracers.measures.ioctl import Ioctl
@@ -143,7 +144,7 @@ def test_a_module_that_takes_more(tmp_path: Path) -> None:
 
 def test_only_compiled(build: Path, tmp_path: Path) -> None:
     target = tmp_path / "new.ko"
-    said = Stap(How(build=build, write=target, files=(os.__file__,))).compile(
+    said = Stap(How(build=build, write=target, files=(os.__file__,))).instead(
         request(scope=Scope(everything=True)), "trace-x"
     )
     assert target.read_text().startswith("a module")
@@ -157,7 +158,7 @@ def test_a_file_that_exists_is_not_overwritten_and_nothing_is_compiled_for_it(bu
     for existing in (target.touch, lambda: target.symlink_to("nowhere")):
         existing()
         with pytest.raises(StallscopeError, match=r"new\.ko exists already"):
-            Stap(How(build=build, write=target)).compile(request(scope=Scope(everything=True)), "trace-x")
+            Stap(How(build=build, write=target)).instead(request(scope=Scope(everything=True)), "trace-x")
         target.unlink()
     assert not (tmp_path / "log").exists()
 

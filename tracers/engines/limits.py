@@ -1,0 +1,8 @@
+"""Numbers that engines and the help of their options share: apart, since an engine takes long to import."""
+
+from __future__ import annotations
+
+MEMORY = 400 << 20
+"""Bytes that a trace of libbpf may take in user space, about."""
+STACK, MOST_STACK = 8192, 65528
+"""Bytes of stack that perf copies for each sample: its own default, and the most that the kernel copies."""
