@@ -20,6 +20,7 @@ from .base.text import printable
 from .base.units import BILLIONTHS, count, counted, plural
 from .readers import detect, parallel
 from .readers.base.options import ReadOptions
+from .readers.registry import READERS
 from .transforms import diff, labels
 from .transforms.readable import demangled
 from .transforms.weight import value_name
@@ -30,14 +31,8 @@ from .writers.table.rows import FORMS
 if TYPE_CHECKING:
     from .model import Kind, Profile
 
-_UNMARKED = frozenset({"perf", "stap", "dtrace", "bpftrace"})
-"""Formats whose folded text is that of FlameGraph's scripts: kernel and JIT functions are marked on request only."""
-
-
 _THREAD = frozenset({"thread", "tid"})
 """Labels that identify threads."""
-_BARE = frozenset({"perf", "dtrace"})
-"""Formats whose readers leave out the arguments of functions."""
 
 
 @cli.command(
@@ -284,7 +279,9 @@ def _read(paths: Sequence[str], given: Mapping[str, Any]) -> tuple[set[str], Pro
     label = INPUT in (given["root"] or "").split(",") or transform_options.asks_for(given, INPUT)
     value = "" if given["bases"] else given["value"]
     profile = joined(paths, profiles, value, label=label, meant=given["merge"])
-    return formats, demangled(profile, arguments=not formats & _BARE) if given["demangle"] else profile
+    return formats, demangled(profile, arguments=not any(READERS[name].is_bare for name in formats)) if given[
+        "demangle"
+    ] else profile
 
 
 def _writes(given: Mapping[str, Any], *formats: str) -> bool:
@@ -293,7 +290,7 @@ def _writes(given: Mapping[str, Any], *formats: str) -> bool:
 
 
 def _write_options(given: Mapping[str, Any], profile: Profile, value: str, formats: set[str]) -> WriteOptions:
-    perf = bool(formats & _UNMARKED)
+    perf = any(READERS[name].is_unmarked for name in formats)
     roots = None
     if given["root"] is not None:
         roots = tuple(dict.fromkeys(filter(None, given["root"].split(","))))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import cast
-
 from ..base.collection import no_collection
 from ..base.errors import StallscopeError
 from ..model import Profile
@@ -13,38 +10,12 @@ from .base.protocol import Reader
 from .base.source import Source, open_source
 from .depth import bounded
 from .foreign import recognise
-
-_READERS = {
-    "pprof": "pprof",
-    "mojo": "python.mojo",
-    "pstats": "python.pstats",
-    "chrome": "chrome.reader",
-    "cpuprofile": "chrome.cpuprofile",
-    "speedscope": "speedscope.reader",
-    "vtune": "vtune.reader",
-    "bpftrace": "bpftrace.reader",
-    "gdb": "gdb",
-    "stap_lines": "stap.traced",
-    "stap": "stap.backtraces",
-    "dtrace": "dtrace",
-    "bcc": "bcc.reader",
-    "perf_sched": "perf.sched",
-    "faulthandler": "python.faulthandler",
-    "austin": "python.austin",
-    "pyspy": "python.pyspy",
-    "perf": "perf.script",
-    "folded": "folded.reader",
-}
-"""Name → module in this package, imported on demand; the strictest test comes first."""
-
-
-_WITH_EVENTS = frozenset({"perf", "bpftrace", "chrome"})
-"""Formats in which `ReadOptions.event` selects part of the data."""
+from .registry import READERS
 
 
 def formats() -> list[str]:
     """The names that `read` accepts."""
-    return list(_READERS)
+    return list(READERS)
 
 
 def read(path: str, options: ReadOptions, name: str = "") -> tuple[str, Profile]:
@@ -56,7 +27,7 @@ def read(path: str, options: ReadOptions, name: str = "") -> tuple[str, Profile]
 
 def read_source(source: Source, options: ReadOptions, name: str) -> Profile:
     """The profile of an input whose format is known, with stacks of bounded depth. Raises StallscopeError."""
-    if options.event and name not in _WITH_EVENTS:
+    if options.event and not READERS[name].has_events:
         cause = f"{source.name} is {name}: it has no events to choose from"
         raise StallscopeError(cause, "leave out --event-filter; --value chooses what is shown", exit_code=2)
     source.format = name
@@ -70,7 +41,7 @@ def detect(source: Source) -> str:
         raise StallscopeError(f"{source.name} is empty", "was the recording made, and by a user who may?")
     if foreign := recognise(source.head):
         raise StallscopeError(f"{source.name} is {foreign.what}, which is not read", foreign.remedy)
-    for name in _READERS:
+    for name in READERS:
         if module(name).sniff(source.head):
             return name
     if all(line.startswith(b"#") for line in source.head.splitlines() if line.strip()):
@@ -79,11 +50,11 @@ def detect(source: Source) -> str:
     line = source.head.count(b"\n", 0, nul) + 1
     damage = f"; line {line} has a NUL byte, which no text has" if nul >= 0 else ""
     raise StallscopeError(
-        f"{source.name} looks like none of the formats that are read: {', '.join(_READERS)}{damage}",
+        f"{source.name} looks like none of the formats that are read: {', '.join(READERS)}{damage}",
         "if it is one of them, --from NAME says so",
     )
 
 
 def module(name: str) -> Reader:
     """The reader called ``name``."""
-    return cast(Reader, importlib.import_module(f"{__package__}.{_READERS[name]}"))
+    return READERS[name].load()

@@ -13,16 +13,13 @@ from ..model import Labels, Profile, Sample
 from ..transforms.labels import root_name
 from .base.source import STDIN
 from .merging import merge
+from .registry import READERS
 
 INPUT: Final = "input"
 """The label that names a sample's input; added on request."""
 ADDED_UP: Final = "added up: "
 """Prefix of comments that say what was added up."""
 _STDIN_NAME = "stdin"
-_TIMED = ("chrome", "cpuprofile")
-"""Formats whose values are the time of each thread."""
-_TITLED = ("pprof", "speedscope")
-"""Formats whose files may have a title of their own."""
 _MOST_NAMED = 3
 
 
@@ -44,10 +41,10 @@ def joined(
         profiles = [_labelled(profile, name) for profile, name in zip(profiles, names(paths), strict=True)]
     tracks = 0
     for name, profile in found:
-        if name in _TIMED and ("wall", "nanoseconds") in [each[:2] for each in profile.value_types]:
+        if READERS[name].is_timed and ("wall", "nanoseconds") in [each[:2] for each in profile.value_types]:
             tracks += len({sample.labels for sample in profile.samples})
     merged = merge(profiles, value)
-    if not any(profile.title for name, profile in found if name in _TITLED):
+    if not any(profile.title for name, profile in found if READERS[name].is_titled):
         merged = replace(merged, title=_title(merged.title, paths))
     notes = [*([] if label or meant else _shared(profiles)), *_tracks(tracks, merged.duration_ns, len(paths))]
     return replace(merged, comments=[*merged.comments, *notes]) if notes else merged

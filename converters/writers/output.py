@@ -25,6 +25,7 @@ from ..base.rights import Owner, sudo_owner
 from ..base.text import printable
 from .base.options import WriteOptions
 from .base.protocol import Writer
+from .registry import WRITERS, Entry
 
 if TYPE_CHECKING:
     from ..model import Profile
@@ -38,6 +39,8 @@ __all__ = [
     "default_path",
     "format_of",
     "formats",
+    "has_times",
+    "is_graph",
     "is_stdout",
     "put_all",
     "sudo_owner",
@@ -52,76 +55,58 @@ __all__ = [
 STDOUT = "-"
 _STDOUTS = frozenset({STDOUT, "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
 _OPEN = re.compile(r"(?:/dev|/proc/self)/fd/([1-9]\d{0,8})\Z")
-_SUFFIXES = {
-    ".folded": "folded",
-    ".svg": "svg",
-    ".html": "html",
-    ".speedscope.json": "speedscope",
-    ".trace.json": "chrome",
-    ".pftrace": "perfetto",
-    ".pb.gz": "pprof",
-    ".md": "markdown",
-    ".dot": "dot",
-    ".graphml": "graphml",
-    ".graph.json": "graph",
-}
-"""Suffix → format."""
-_PACKED = {f"{suffix}.gz": name for suffix, name in _SUFFIXES.items() if name in ("folded", "speedscope", "chrome")}
-"""Formats that viewers also read compressed: their repetitive text shrinks to a tenth."""
-_WRITERS = {
-    "svg": "svg.writer",
-    "html": "html.writer",
-    "perfetto": "perfetto.writer",
-    "table": "table.plain",
-    "markdown": "table.markdown",
-    "dot": "waits_for.dot",
-    "graphml": "waits_for.graphml",
-    "graph": "waits_for.json",
-}
-"""Format → module in `writers`, imported on demand, if its name differs."""
-_UNTOLD = ("table",)
-"""Formats without a suffix."""
-GRAPHS = ("dot", "graphml", "graph")
-"""Formats of the wait-for graph."""
 _DRAWING = "waits_for.drawing"
 
 
 def suffixes() -> list[str]:
     """The suffixes that `write` supports."""
-    return list(_SUFFIXES)
+    return [entry.suffix for entry in WRITERS.values() if entry.suffix]
 
 
 def formats() -> list[str]:
     """The formats that `write` supports."""
-    return [*_SUFFIXES.values(), *_UNTOLD]
+    return list(WRITERS)
 
 
 def writer_for(path: str | Path, format_name: str = "") -> Writer:
     """The writer for ``path``. StallscopeError (exit code 2) for an unknown suffix without a format."""
-    name = format_of(path, format_name)
-    return cast(Writer, importlib.import_module(f"{__package__}.{_WRITERS.get(name, name)}"))
+    return WRITERS[format_of(path, format_name)].load()
 
 
 def format_of(path: str | Path, format_name: str = "") -> str:
     """The name of the format in which ``path`` is written. Raises like `writer_for`."""
     if is_stdout(path):
         return format_name or "folded"
-    for suffix, name in (_SUFFIXES | _PACKED).items():
-        if str(path).lower().endswith(suffix):
+    for name, entry in WRITERS.items():
+        if entry.suffix and str(path).lower().endswith(_endings(entry)):
             return name
     if format_name:
         return format_name
     raise StallscopeError(
         f"{printable(str(path)) or 'an empty path'} has a suffix that stands for no format",
-        f"use one of: {', '.join(_SUFFIXES)}, or - for standard output; trace-convert takes --to FORMAT, too",
+        f"use one of: {', '.join(suffixes())}, or - for standard output; trace-convert takes --to FORMAT, too",
         exit_code=2,
     )
+
+
+def is_graph(path: str | Path) -> bool:
+    """Whether ``path`` is written as a wait-for graph. Raises like `writer_for`."""
+    return WRITERS[format_of(path)].is_graph
+
+
+def has_times(path: str | Path) -> bool:
+    """Whether ``path`` shows when something happened. Raises like `writer_for`."""
+    return WRITERS[format_of(path)].has_times
+
+
+def _endings(entry: Entry) -> tuple[str, ...]:
+    return (entry.suffix, f"{entry.suffix}.gz") if entry.is_packed else (entry.suffix,)
 
 
 def check_graph(path: str | Path, *, force: bool = False) -> None:
     """Checks whether `write_graph` could write ``path``. Raises StallscopeError."""
     name = format_of(path)
-    if name not in (*GRAPHS, "svg"):
+    if name != "svg" and not is_graph(path):
         raise StallscopeError(
             f"{printable(str(path))} is no wait-for graph",
             "name a .svg, .dot, .graphml or .graph.json",
@@ -221,11 +206,16 @@ def _write(writer: Writer, profile: Profile, path: str | Path, options: WriteOpt
         _write_descriptor(writer, profile, number, options)
         return
     with safefile.create(Path(path), force=how.force, owner=how.owner, mode=options.mode) as file:
-        if not str(path).lower().endswith(tuple(_PACKED)):
+        if not _is_packed(path):
             writer.write(profile, file, options)
             return
         with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0) as packed:
             writer.write(profile, cast(BinaryIO, packed), options)
+
+
+def _is_packed(path: str | Path) -> bool:
+    packed = tuple(f"{entry.suffix}.gz" for entry in WRITERS.values() if entry.is_packed)
+    return str(path).lower().endswith(packed)
 
 
 def write_all(

@@ -20,6 +20,7 @@ from stallscope.converters.readers import detect
 from stallscope.converters.readers.base.options import ReadOptions
 from stallscope.converters.readers.base.source import Source
 from stallscope.converters.readers.depth import DEEPEST
+from stallscope.converters.readers.registry import READERS
 from stallscope.converters.readers.stap.lines import Lines
 from stallscope.tracers.base import cgroups, conditions, procfs, ranks, scripts
 from stallscope.tracers.engines.eu_stack import walker
@@ -225,7 +226,7 @@ def reading(name: str) -> Callable[[bytes], None]:
     def read(data: bytes) -> None:
         chance = random.Random(len(data))
         flags = [chance.random() < 0.5 for _ in range(3)]
-        options = ReadOptions(*flags, chance.choice(("", "cycles")) if name in _WITH_EVENTS else "")
+        options = ReadOptions(*flags, chance.choice(("", "cycles")) if READERS[name].has_events else "")
         try:
             if chance.random() < 0.1:
                 found(data)
@@ -250,7 +251,6 @@ def found(data: bytes) -> None:
         refused(error)
 
 
-_WITH_EVENTS = {"perf", "bpftrace", "chrome"}
 _JSON = {"speedscope", "chrome", "cpuprofile"}
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ...converters.writers.output import GRAPHS, format_of
+from ...converters.writers.output import is_graph
 from ..measures.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def make_events(given: Mapping[str, Any]) -> tuple[Timeline, ...]:
         raise click.UsageError("--critical command is for a COMMAND: give the id of a process or thread")
     if given["merge"]:
         raise click.UsageError("--merge puts processes together, a path goes through each: leave out one of them")
-    if given.get("graph") or any(format_of(path) in GRAPHS for path in given["outputs"]):
+    if given.get("graph") or any(map(is_graph, given["outputs"])):
         raise click.UsageError("--critical shows a path, which has no wait-for graph: leave out one of them")
     if given["critical"] != COMMANDS_OWN and not Path(f"/proc/{given['critical']}").exists():
         raise click.UsageError(f"--critical: there is no process or thread {given['critical']}: has it ended?")

@@ -11,7 +11,7 @@ import click
 
 from ...converters.base import cli
 from ...converters.base.errors import StallscopeError
-from ...converters.writers.output import format_of
+from ...converters.writers.output import format_of, has_times
 from ..base.scope import Scope
 from ..measures.offcpu import FOREVER
 from ..measures.span_options import SpanOptions
@@ -29,8 +29,6 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 PERFETTO = "perfetto"
 """The format that requires a timeline."""
-TIMELINES = (PERFETTO, "chrome", "speedscope")
-"""Formats that show a timeline."""
 EXIT_STATUS = (
     "Exit status: that of COMMAND if it ended by itself, 128 + N if signal N ended it; else 0. Of this program's own: "
     "1 for a failure and 2 for wrong usage, both with the cause on standard error; 130 when Ctrl-C ended it without "
@@ -189,7 +187,7 @@ class _MaxEvents(_Type):
 
 def make_timeline(given: Mapping[str, Any]) -> tuple[Timeline, ...]:
     """The measure, if an output or an option needs it. Usage errors if it would be useless."""
-    shown = [path for path in given["outputs"] if format_of(path) in TIMELINES]
+    shown = [path for path in given["outputs"] if has_times(path)]
     if not given["timeline"] and not any(format_of(path) == PERFETTO for path in shown):
         return ()
     if not shown:

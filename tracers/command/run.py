@@ -117,7 +117,7 @@ def _check_timeline(paths: Sequence[str], measures: Sequence[Measure], stem: str
 
 def _check_graph(given: Mapping[str, Any], paths: Sequence[str], measures: Sequence[Measure], stem: str) -> None:
     """Usage errors for a wait-for graph that could not be made."""
-    graphs = [path for path in paths if output.format_of(path) in output.GRAPHS]
+    graphs = [path for path in paths if output.is_graph(path)]
     if not graphs and not given.get("graph"):
         return
     if not any(measure.name == "wakeup" for measure in measures):
