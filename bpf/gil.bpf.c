@@ -13,7 +13,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* A wait that has not ended. Mirrored in tracers/measures/gil.py. */
+/* A wait that has not ended. Mirrored in tracers/engines/ebpf/measures/gil.py. */
 struct gil_wait {
 	u64 switches; /* see struct thread: which switch began it; all ones: it has ended */
 	u64 out;      /* see there */

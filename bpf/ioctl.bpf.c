@@ -13,7 +13,8 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* Latencies are counted in buckets: 4 per factor of two, from 256 ns on. Mirrored in tracers/measures/ioctl.py. */
+/* Latencies are counted in buckets: 4 per factor of two, from 256 ns on. Mirrored in
+ * tracers/engines/ebpf/measures/ioctl.py. */
 #define IOCTL_SHIFT 8
 #define IOCTL_OCTAVES 28
 #define IOCTL_BUCKETS (4 * IOCTL_OCTAVES)

@@ -47,7 +47,7 @@ char LICENSE[] SEC("license") = "GPL";
 #define LCB_F_PERCPU 16
 #define LCB_F_MUTEX 32
 
-/* What kind of lock it is: above the state of an origin. Mirrored in tracers/measures/lock_records.py. */
+/* What kind of lock it is: above the state of an origin. Mirrored in tracers/engines/ebpf/measures/lock_records.py. */
 enum lock_kind {
 	LOCK_PRIVATE = 1, /* of one process */
 	LOCK_PI = 2,
@@ -183,7 +183,8 @@ struct shared_word_table {
 };
 struct shared_word_table lock_shared SEC(".maps");
 
-/* What a lock of the kernel in allocated memory is part of. Mirrored in tracers/measures/lock_objects.py, with the enum. */
+/* What a lock of the kernel in allocated memory is part of. Mirrored in tracers/engines/ebpf/measures/lock_objects.py,
+ * with the enum. */
 enum lock_part {
 	PART_UNKNOWN,
 	PART_MMAP_LOCK,	       /* of struct mm_struct */
@@ -383,7 +384,7 @@ static __always_inline void add_to(struct lock_sum *sum, u64 time, u64 waits)
 }
 
 /* Tables that are nearly full are taken out. That of holders has this many times fewer entries. Mirrored in
- * tracers/measures/lock_records.py. */
+ * tracers/engines/ebpf/measures/lock_records.py. */
 #define SMALL_TABLE 4
 
 static __always_inline void count_new_locks(u32 entries)
@@ -619,7 +620,7 @@ static __always_inline struct task_struct *kernel_owner(void *lock, u32 flags)
 /* Spinlocks: nested where an interrupt comes while a core waits for one. */
 #define SPINS 4
 #define SPIN_FRAMES 12
-#define SPIN_SLOTS 256 /* a power of two; mirrored in tracers/measures/lock_records.py */
+#define SPIN_SLOTS 256 /* a power of two; mirrored in tracers/engines/ebpf/measures/lock_records.py */
 #define SPIN_TRIES 4
 
 struct spin {
@@ -757,7 +758,7 @@ __weak int add_spin(struct spin_scratch *scratch, const struct origin *who, u64 
 
 /* bpf_get_kmem_cache(), a function of the kernel (a992d7a39789, 6.13). No helper has this number: user space puts the
  * call of the function in its place, where the kernel has it. An extern declaration would make libbpf ask for the
- * kernel's own BTF, also on kernels that have none. Mirrored in tracers/measures/lock_objects.py. */
+ * kernel's own BTF, also on kernels that have none. Mirrored in tracers/engines/ebpf/measures/lock_objects.py. */
 static struct kmem_cache *(*get_kmem_cache)(u64 address) = (void *)900001;
 
 /* Which lock of the present thread's own it is. */

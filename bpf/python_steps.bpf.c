@@ -47,7 +47,7 @@ struct watched_codes {
 };
 struct watched_codes watched_codes SEC(".maps");
 
-/* A write. Mirrored in tracers/measures/step_hits.py. */
+/* A write. Mirrored in tracers/engines/ebpf/measures/step_hits.py. */
 struct step_hit {
 	u32 type; /* RECORD_STEP */
 	u32 references;

@@ -6,7 +6,8 @@
 
 #define COOKIE_QUESTIONS(cookie) ((cookie) >> 52) /* which two of call_questions are the function's */
 
-/* Two for each kind of function: for the entry, and for the return. Mirrored in tracers/measures/answers.py. */
+/* Two for each kind of function: for the entry, and for the return. Mirrored in
+ * tracers/engines/ebpf/measures/answers.py. */
 struct question_array {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, 512);

@@ -1,4 +1,4 @@
-"""The interface of a reader, which is a module with these functions. `detect` lists all readers."""
+"""The interface of a reader, which is a module with these functions. `registry` lists all readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The interface of a writer, which is a module with this function. `output` lists all writers."""
+"""The interface of a writer, which is a module with this function. `registry` lists all writers."""
 
 from __future__ import annotations
 
