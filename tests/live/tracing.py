@@ -124,7 +124,7 @@ def collecting(measures: Iterable[Measure | Collector]) -> tuple[Collector, ...]
 
 def run_traced(workload: Workload, options: ProbeOptions, duration: float | None) -> Traced:
     """Releases the workload when every thread has been taken in; Ctrl-C when it has told its truth and lingers."""
-    sink = RecordSink(measure.on_record for measure in options.measures)
+    sink = RecordSink(collector.on_record for collector in options.collectors)
     engine = Probes(options, sink)
     truth: dict[str, Any] = {}
     before: dict[int, tuple[int, int]] = {}

@@ -33,18 +33,18 @@ class Bounds:
         """``functions``: those of Python."""
         self._engine, self._sink, self._functions = engine, sink, functions
         options = engine.options
-        self._measures = [measure for measure in options.measures if measure.entries]
+        self._collectors = [collector for collector in options.collectors if collector.entries]
         self._entries = options.table_entries
-        self._taken = dict.fromkeys((measure.entries for measure in self._measures), 0)
+        self._taken = dict.fromkeys((collector.entries for collector in self._collectors), 0)
         self._known = 0
         self._most_bytes = max(options.memory - _OURS, 0) // _SHARE
 
     def poll(self, counters: Mapping[str, int]) -> None:
         """Drains what fills up. ``counters``: those of the probes, just read."""
-        for measure in self._measures:
-            if counters[measure.entries] - self._taken[measure.entries] >= self._entries // 4:
-                self._taken[measure.entries] = counters[measure.entries]
-                self.patiently(measure.drain)
+        for collector in self._collectors:
+            if counters[collector.entries] - self._taken[collector.entries] >= self._entries // 4:
+                self._taken[collector.entries] = counters[collector.entries]
+                self.patiently(collector.drain)
         if counters["new_stacks"] - self._known >= self._entries // 2:
             self._known = counters["new_stacks"]
             self._engine.send_stacks_again()
@@ -56,11 +56,11 @@ class Bounds:
 
     @property
     def _totals(self) -> list[Totals]:
-        return [totals for measure in self._measures if (totals := measure.totals())]
+        return [totals for collector in self._collectors if (totals := collector.totals())]
 
     @property
     def _bytes(self) -> int:
-        held = sum(measure.held() for measure in self._engine.options.measures)
+        held = sum(collector.held() for collector in self._engine.options.collectors)
         return self._sink.stacks.bytes + held + sum(totals.bytes for totals in self._totals)
 
     def _forget(self) -> None:
@@ -88,8 +88,8 @@ class Bounds:
 
     def drain(self) -> None:
         """Takes out what the tables hold, of all programs that began before."""
-        for measure in self._measures:
-            self.patiently(measure.drain)
+        for collector in self._collectors:
+            self.patiently(collector.drain)
 
     def patiently(self, work: Callable[[], None]) -> None:
         """Does ``work``, which may wait for a busy kernel for long; the ring buffer is read meanwhile."""
@@ -110,7 +110,7 @@ class Bounds:
             raise failures[0]
 
     def _in_use(self, held: set[int]) -> Words:
-        more = [np.asarray(measure.stacks(), np.uint64) for measure in self._engine.options.measures]
+        more = [np.asarray(collector.stacks(), np.uint64) for collector in self._engine.options.collectors]
         ids = [totals.stacks() for totals in self._totals]
         return np.concatenate([np.array(sorted(held), np.uint64), *ids, *more])
 

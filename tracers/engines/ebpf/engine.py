@@ -110,7 +110,7 @@ class Ebpf(Engine):
     def _run(self, request: Request, launch: Launch | None, interrupts: Interrupts) -> tuple[Capture, int]:
         with _unavailable():
             options = self._options(request)
-            sink = RecordSink(collector.on_record for collector in options.measures)
+            sink = RecordSink(collector.on_record for collector in options.collectors)
             probes = Probes(options, sink)
         try:
             if request.gives_up:

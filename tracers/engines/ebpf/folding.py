@@ -101,11 +101,11 @@ class Folding:
     """The sums of a trace, or of an interval of one."""
 
     def __init__(
-        self, measures: Iterable[Collector], sink: RecordSink, spaces: ProcessSpaces, conditions: Conditions
+        self, collectors: Iterable[Collector], sink: RecordSink, spaces: ProcessSpaces, conditions: Conditions
     ) -> None:
-        self._measures = [measure for measure in measures if measure.entries]
+        self._collectors = [collector for collector in collectors if collector.entries]
         # A timeline shows each thread.
-        self._limit = LIMIT if all(measure.entries for measure in measures) else None
+        self._limit = LIMIT if all(collector.entries for collector in collectors) else None
         self._sink, self._spaces, self._conditions = sink, spaces, conditions
         self._sums: dict[_Name, _Sum] = {}
         self._processes: dict[str, int] = {}
@@ -173,8 +173,8 @@ class Folding:
         for name, indices in members.items():
             self._sums[name].add(records[indices])
         moved = Moved.of(moves)
-        for measure in self._measures:
-            measure.move(moved)
+        for collector in self._collectors:
+            collector.move(moved)
         self._forget()
 
     def _fold_sums(self, moves: dict[int, tuple[int, int, bool]]) -> None:

@@ -188,8 +188,8 @@ class Interpreters:
                             left.append(code)
                             continue
                         self._keep(code, function)
-                        for measure in self._engine.options.measures:
-                            measure.saw_function(pid, code[0], function)
+                        for collector in self._engine.options.collectors:
+                            collector.saw_function(pid, code[0], function)
         except OSError:
             return codes
         return left

@@ -83,10 +83,10 @@ Key = tuple[str, int, int]
 """`PROCESS`, `SHARED` or `KERNEL`; the process, or 0; the address, or the number of what is shared."""
 
 
-def lock_rows(measures: Sequence[Collector], ended: Ended, lives: Lives, ours: set[int]) -> LockRows | None:
+def lock_rows(collectors: Sequence[Collector], ended: Ended, lives: Lives, ours: set[int]) -> LockRows | None:
     """What the measures have of locks, with numbers of processes, without our own ones; None if they have nothing."""
-    found = next((each for measure in measures if (each := measure.locks(ended))), None)
-    gil = [wait for measure in measures for wait in measure.gil(ended)]
+    found = next((each for collector in collectors if (each := collector.locks(ended))), None)
+    gil = [wait for collector in collectors for wait in collector.gil(ended)]
     if found is None and not gil:
         return None
     found = found or LockRows()

@@ -202,11 +202,11 @@ def check_start(launch: Launch | None, interrupts: Interrupts) -> None:
         )
 
 
-def expect_files(command: list[str], environ: Mapping[str, str], measures: Iterable[Collector]) -> None:
+def expect_files(command: list[str], environ: Mapping[str, str], collectors: Iterable[Collector]) -> None:
     """Tells the measures which files a command will map."""
-    listening = [measure for measure in measures if type(measure).expect is not Collector.expect]
+    listening = [collector for collector in collectors if type(collector).expect is not Collector.expect]
     for program in programs(command, environ) if listening else ():
         path = os.path.realpath(program.path)
-        for measure in listening:
-            for file in needed(path, program.environ, also=measure.modules):
-                measure.expect(file, is_program=file == path)
+        for collector in listening:
+            for file in needed(path, program.environ, also=collector.modules):
+                collector.expect(file, is_program=file == path)

@@ -61,7 +61,7 @@ class ProbeOptions:
     """``knobs``: global variables of the programs; they override the values from the measures."""
 
     scope: Scope
-    measures: tuple[Collector, ...]
+    collectors: tuple[Collector, ...]
     knobs: Mapping[str, int] = field(default_factory=dict)
     user_stacks: bool = True
     kernel_stacks: bool = True
@@ -100,7 +100,7 @@ class Probes:
         self._sleepers: Sleepers | None = None
         self._ids: dict[str, set[int]] = {}
         privilege.require()
-        if any(measure.on_files for measure in options.measures):
+        if any(collector.on_files for collector in options.collectors):
             HOLDER.begin()
         self.object, self.shape = _load(options)
         self._stack_generation = 0
@@ -110,15 +110,15 @@ class Probes:
 
     def _attach(self) -> None:
         suffix = "_raw" if self.shape.raw else ""
-        measures = self.options.measures
+        collectors = self.options.collectors
         try:
-            for measure in measures:
-                measure.open(self.object, self.options.table_entries)
-            for name in dict.fromkeys([*(name for measure in measures for name in measure.programs), *_SCOPE]):
+            for collector in collectors:
+                collector.open(self.object, self.options.table_entries)
+            for name in dict.fromkeys([*(name for collector in collectors for name in collector.programs), *_SCOPE]):
                 links = self._exits if name == _EXITS else self._links
                 links.append(self.object.programs[name + suffix].attach())
-            for measure in measures:
-                self._links += measure.attach(self.object, suffix)
+            for collector in collectors:
+                self._links += collector.attach(self.object, suffix)
             if self.shape.seed:
                 self._iterator = self.object.programs[self.shape.seed].attach_iterator()
             if self.shape.sleepers and self.options.user_stacks:
@@ -142,8 +142,8 @@ class Probes:
         self.object.set_variable("run", self.began)
         threads = self.seed()
         self.object.set_variable("all_seeded", 1)
-        for measure in self.options.measures:
-            measure.seeded()
+        for collector in self.options.collectors:
+            collector.seeded()
         if self._sleepers:
             self._sleepers.restack()
         return threads
@@ -206,8 +206,8 @@ class Probes:
     def consume(self) -> None:
         """Delivers the records that are in the ring buffer; the measures read their own."""
         self._ring.consume()
-        for measure in self.options.measures:
-            measure.consume()
+        for collector in self.options.collectors:
+            collector.consume()
 
     def stop(self) -> list[ThreadRecord]:
         """Ends the trace; returns the threads that are still there. The programs are detached.
@@ -221,8 +221,8 @@ class Probes:
         self.object.set_variable("run", self.began | self.stopped << 64)
         self._detach_most()
         self.consume()
-        for measure in self.options.measures:
-            measure.read(self.object)
+        for collector in self.options.collectors:
+            collector.read(self.object)
         threads = self.living()
         self._detach()
         self._ring.consume()
@@ -283,8 +283,8 @@ class Probes:
     def close(self) -> None:
         self._detach()
         self._ring.close()
-        for measure in self.options.measures:
-            measure.close()
+        for collector in self.options.collectors:
+            collector.close()
         self.object.close()
         HOLDER.end()
 
@@ -323,7 +323,7 @@ def _load_with_less(options: ProbeOptions, shape: Shape) -> Object:
     try:
         return load_shape(options, shape)
     except BpfError as error:
-        if not any(measure.does_without(error.program) for measure in options.measures):
+        if not any(collector.does_without(error.program) for collector in options.collectors):
             raise
     return load_shape(options, shape)
 
@@ -342,15 +342,15 @@ def load_shape(options: ProbeOptions, shape: Shape) -> Object:
     loaded = Object(object_path(), options.btf)
     try:
         suffix = "_raw" if shape.raw else ""
-        names = {name for measure in options.measures for name in (*measure.programs, *measure.placed)}
+        names = {name for collector in options.collectors for name in (*collector.programs, *collector.placed)}
         python = {FREED} if options.has_python else set()
-        if options.has_python or any(measure.on_files for measure in options.measures):
+        if options.has_python or any(collector.on_files for collector in options.collectors):
             names = {*names, *filter(None, [shape.locked])}
         loaded.select({name + suffix for name in names | {*_SCOPE}} | shape.iterators | python)
-        for measure in options.measures:
-            for name, attach_type in measure.attach_types().items():
+        for collector in options.collectors:
+            for name, attach_type in collector.attach_types().items():
                 loaded.programs[name + suffix].set_attach_type(attach_type)
-            for name, (number, function) in measure.kfuncs().items():
+            for name, (number, function) in collector.kfuncs().items():
                 loaded.programs[name + suffix].call_function(number, function)
         scope = options.scope
         knobs = {
@@ -364,7 +364,7 @@ def load_shape(options: ProbeOptions, shape: Shape) -> Object:
             **_MEMOS,
             **shape.knobs,
         }
-        for each in (knobs, *(measure.knobs() for measure in options.measures), options.knobs):
+        for each in (knobs, *(collector.knobs() for collector in options.collectors), options.knobs):
             for name, value in each.items():
                 loaded.set_variable(name, value)
         _size_maps(loaded, options, shape)
@@ -377,8 +377,8 @@ def load_shape(options: ProbeOptions, shape: Shape) -> Object:
 
 def _size_maps(loaded: Object, options: ProbeOptions, shape: Shape) -> None:
     sizes = {"known_stacks": options.table_entries}
-    for measure in options.measures:
-        for name, entries in measure.sizes(options.table_entries).items():
+    for collector in options.collectors:
+        for name, entries in collector.sizes(options.table_entries).items():
             sizes[name] = max(entries, sizes.get(name, 0))
     for name, entries in sizes.items():
         loaded.find_map(name).set_max_entries(entries)

@@ -63,9 +63,9 @@ class Session:
         self._spaces = ProcessSpaces()
         self._conditions = Conditions()
         # Most measures do not use mappings, and a host has many.
-        for measure in engine.options.measures:
-            if type(measure).mapped is not Collector.mapped:
-                self._spaces.listeners.append(measure.mapped)
+        for collector in engine.options.collectors:
+            if type(collector).mapped is not Collector.mapped:
+                self._spaces.listeners.append(collector.mapped)
         self._to_adopt: deque[int] = deque()
         self._following = Following(self._scope, self._spaces, self._conditions, self._to_adopt)
         self._notes: list[str] = []
@@ -96,7 +96,7 @@ class Session:
     def _prepare(self, unwinding: Unwinding, interrupts: Interrupts, progress: Progress | None, wait: bool) -> None:
         """Prepares tables for the first processes before the trace begins."""
         preparation = Preparation(unwinding, self._spaces, self._scope, self._follow_processes, wait=wait)
-        preparation.modules = [name for measure in self._engine.options.measures for name in measure.modules]
+        preparation.modules = [name for collector in self._engine.options.collectors for name in collector.modules]
         if self._launch and not interrupts.requested:
             self._following.adopt(self._launch.pid)
         preparation.run(self._launch, interrupts, progress)
@@ -121,7 +121,7 @@ class Session:
                 self._prepare(self._unwinding, interrupts, progress, wait)
             self._interpreters.begin(sink)
             bounds = self._bounds = Bounds(self._engine, sink, self._interpreters)
-            self._folding = Folding(self._engine.options.measures, sink, self._spaces, self._conditions)
+            self._folding = Folding(self._engine.options.collectors, sink, self._spaces, self._conditions)
             stack.enter_context(urgent())
             if self.intervals:
                 stack.callback(self.intervals.close)
@@ -165,7 +165,7 @@ class Session:
             announced = self.intervals.announced if self.intervals else 0
             self._folding.poll(bounds.drain, self._own_processes(), min(known, announced or FOREVER))
         if on_poll:
-            lost = sum(measure.lost_so_far(counters) for measure in self._engine.options.measures)
+            lost = sum(collector.lost_so_far(counters) for collector in self._engine.options.collectors)
             on_poll(counters["new_threads"], len(sink.stacks), lost)
         return part
 
@@ -189,10 +189,10 @@ class Session:
 
     def _cut(self, sink: RecordSink, bounds: Bounds, intervals: Intervals, part: Part, at: int) -> Part:
         """Ends the interval at a boundary that has passed; returns the next one."""
-        engine, measures = self._engine, self._engine.options.measures
-        for measure in measures:
+        engine, collectors = self._engine, self._engine.options.collectors
+        for collector in collectors:
             # Waits for programs that began before the boundary.
-            bounds.patiently(functools.partial(measure.read, engine.object))
+            bounds.patiently(functools.partial(collector.read, engine.object))
         without_event = engine.without_event(at)
         engine.consume()
         self._follow_processes()
@@ -207,8 +207,8 @@ class Session:
 
         intervals.write(write, bounds.size_beside(len(threads), intervals.taken))
         sink.execs = [record for record in sink.execs if record.time >= at]
-        for measure in measures:
-            measure.next()
+        for collector in collectors:
+            collector.next()
         if self._folding:
             self._folding.reset()
         self._forget(threads)
@@ -233,16 +233,16 @@ class Session:
 
     def _rest(self, ends: Ends, wakeup: int, seconds: float, news: Iterable[int] = ()) -> None:
         """Waits until something happens, or so long; reads measures with small buffers meanwhile."""
-        hasty = [measure for measure in self._engine.options.measures if measure.period]
-        period = min((measure.period for measure in hasty if measure.period), default=seconds)
+        hasty = [collector for collector in self._engine.options.collectors if collector.period]
+        period = min((collector.period for collector in hasty if collector.period), default=seconds)
         until = time.monotonic() + seconds
         while not ends.wait(wakeup, min(period, until - time.monotonic()), news) and time.monotonic() < until:
-            for measure in hasty:
-                measure.consume()
+            for collector in hasty:
+                collector.consume()
 
     def _begin(self, ends: Ends, bounds: Bounds) -> Part:
         if self._launch:
-            expect_files(self._launch.command, os.environ, self._engine.options.measures)
+            expect_files(self._launch.command, os.environ, self._engine.options.collectors)
         bounded = bool(self._scope.ends_with)
         gone = ends.gone()
         self._scope.tgids -= gone
@@ -280,8 +280,8 @@ class Session:
         if self._scope.grows and time.monotonic() >= self._next_look:
             self._look_for_newcomers()
         self._adopt_some()
-        for measure in self._engine.options.measures:
-            self._to_adopt.extend(pid for pid in measure.newcomers() if pid not in self._spaces.processes)
+        for collector in self._engine.options.collectors:
+            self._to_adopt.extend(pid for pid in collector.newcomers() if pid not in self._spaces.processes)
         self._conditions.poll()
 
     def _look_for_newcomers(self) -> None:
@@ -347,7 +347,7 @@ class Session:
 
     def _capture(self, sink: RecordSink, threads: list[ThreadRecord], part: Part, end: int) -> Capture:
         """What was traced of these threads from the beginning of ``part`` to ``end``, after the measures were read."""
-        engine, measures = self._engine, self._engine.options.measures
+        engine, collectors = self._engine, self._engine.options.collectors
         ours = self._own_processes()
         threads = [record for record in threads if record.thread.key.tgid not in ours]
         if self._folding:
@@ -356,9 +356,9 @@ class Session:
         lives = Lives(threads, [*sink.execs, *folded], self._spaces)
         threads = lives.records(threads)
         ended = Ended(part.began, end, threads, lives.threads, self._spaces.pids, lives.alike)
-        rows = lives.rows(row for row in rows_of(measures, ended) if row.origin.tgid not in ours)
-        recorded = recorded_by(measures, ended)
-        locks = lock_rows(measures, ended, lives, ours)
+        rows = lives.rows(row for row in rows_of(collectors, ended) if row.origin.tgid not in ours)
+        recorded = recorded_by(collectors, ended)
+        locks = lock_rows(collectors, ended, lives, ours)
         more = [*(recorded.places if recorded else ()), *(locks.rows() if locks else ())]
         stacks, ends = sink.stacks.take(stacks_of([*rows, *more]))
         stacks |= locks.stacks if locks else {}
@@ -374,27 +374,27 @@ class Session:
             part.began,
             end,
             part.wall,
-            columns_of(measures),
+            columns_of(collectors),
             rows,
-            {kind: count for measure in measures for kind, count in measure.losses().items()},
+            {kind: count for collector in collectors for kind, count in collector.losses().items()},
             threads,
             stacks,
             {name: count - part.counters[name] for name, count in engine.counters().items()},
             (self._process_events.lost if self._process_events else 0) - part.lost_process_events,
             lives,
             self._spaces,
-            [*self._notes, *remarks, *(remark for measure in measures for remark in measure.remarks())],
+            [*self._notes, *remarks, *(remark for collector in collectors for remark in collector.remarks())],
             self._launch.poll() if self._launch else None,
             ends,
             self._unwinding.counts if self._unwinding else None,
             recorded,
-            lives.timed(each for measure in measures for each in measure.calls(ended) if each.origin.tgid not in ours),
-            frozenset().union(*(measure.functions() for measure in measures)),
-            [call for measure in measures for call in measure.shared()],
+            lives.timed(call for each in collectors for call in each.calls(ended) if call.origin.tgid not in ours),
+            frozenset().union(*(collector.functions() for collector in collectors)),
+            [call for collector in collectors for call in collector.shared()],
             self._conditions.finish(by_demand(threads)),
-            lives.made(each for measure in measures for each in measure.call_ioctls(ended) if each[0].tgid not in ours),
-            lives.made(each for measure in measures for each in measure.copies() if each[0].tgid not in ours),
+            lives.made(part for each in collectors for part in each.call_ioctls(ended) if part[0].tgid not in ours),
+            lives.made(part for each in collectors for part in each.copies() if part[0].tgid not in ours),
             locks,
             self._interpreters.found(),
-            [answer for measure in measures for answer in measure.answers()],
+            [answer for collector in collectors for answer in collector.answers()],
         )

@@ -97,7 +97,7 @@ def test_what_it_is_given_reaches_the_probes(monkeypatch: pytest.MonkeyPatch) ->
     asked = request(Scope(everything=True))
     with pytest.raises(StallscopeError, match="enough"):
         Ebpf(**given, unwind_bytes=3).trace(asked)  # type: ignore[arg-type]
-    ((offcpu,),) = (options.measures for options in seen)
+    ((offcpu,),) = (options.collectors for options in seen)
     assert isinstance(offcpu, OffCpuCollector)
     assert seen == [ProbeOptions(asked.scope, (offcpu,), unwind_bytes=3, **given)]  # type: ignore[arg-type]
 
@@ -106,7 +106,7 @@ def test_waits_for_pythons_lock_are_measured_with_python(monkeypatch: pytest.Mon
     seen: list[list[str]] = []
 
     def refuse(options: ProbeOptions, _sink: object) -> NoReturn:
-        seen.append([measure.name for measure in options.measures])
+        seen.append([measure.name for measure in options.collectors])
         raise StallscopeError("enough")
 
     monkeypatch.setattr(privilege, "require", lambda: None)

@@ -68,7 +68,7 @@ class Traced:
         self.links: list[Any] = []
         self.seen: list[tuple[int, int, str]] = []
         measure = SimpleNamespace(saw_function=lambda pid, code, found: self.seen.append((pid, code, found.name)))
-        options = SimpleNamespace(has_python=has_python, measures=[measure])
+        options = SimpleNamespace(has_python=has_python, collectors=[measure])
         engine: Any = SimpleNamespace(object=loaded, options=options, keep=self.links.append)
         self.spaces = ProcessSpaces()
         unwinding: Any = SimpleNamespace(restack_soon=self._restack)

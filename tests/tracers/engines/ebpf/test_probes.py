@@ -36,7 +36,7 @@ LOG = [
 
 def options(**given: object) -> ProbeOptions:
     given.setdefault("scope", Scope(everything=True))
-    return ProbeOptions(measures=collectors([OffCpu()]), **given)  # type: ignore[arg-type]
+    return ProbeOptions(collectors=collectors([OffCpu()]), **given)  # type: ignore[arg-type]
 
 
 def make(shape: Shape, scope: Scope, monkeypatch: pytest.MonkeyPatch) -> Probes:

@@ -37,7 +37,7 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Session]:
     monkeypatch.setattr(session, "ProcessEvents", refuse)
 
     def build(scope: Scope, seeds: list[tuple[int, int]] | None = None) -> Session:
-        options = SimpleNamespace(scope=scope, user_stacks=False, has_python=False, measures=())
+        options = SimpleNamespace(scope=scope, user_stacks=False, has_python=False, collectors=())
         engine = SimpleNamespace(options=options, seed=lambda: seeds or [], consume=lambda: None)
         return Session(engine, None, None)  # type: ignore[arg-type]
 
