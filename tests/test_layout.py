@@ -217,11 +217,17 @@ def imports(*rooms: str) -> dict[str, set[str]]:
         package = name if path.name == "__init__.py" else name.rpartition(".")[0]
         source = path.read_text()
         names = {text.removeprefix("stallscope.") for text in imported_names(source, f"stallscope.{package}")}
-        names |= {f"{package}.{text}" for text in registered(source)}
+        names |= {relative(text, package) for text in registered(source)}
         # What is imported is a module, or something in one.
         known = {text if text in paths else text.rpartition(".")[0] for text in names}
         found[name] = (known & paths.keys()) - {name}
     return found
+
+
+def relative(text: str, package: str) -> str:
+    """``..x.y`` or ``x.y``, as a registry in ``package`` names it."""
+    up = len(text) - len(text.lstrip("."))
+    return ".".join([*package.split(".")[: len(package.split(".")) - max(up - 1, 0)], text.lstrip(".")])
 
 
 def registered(source: str) -> set[str]:
@@ -266,6 +272,9 @@ def test_a_circle_is_found(graph: dict[str, set[str]], found: list[str]) -> None
 def test_what_a_registry_names_is_an_import() -> None:
     assert "converters.readers.perf.script" in imports("converters")["converters.readers.registry"]
     assert "converters.writers.svg.writer" in imports("converters")["converters.writers.registry"]
+    found = imports("tracers")
+    assert "tracers.engines.ebpf.engine" in found["tracers.command.engines"]
+    assert "tracers.engines.ebpf.measures.offcpu" in found["tracers.engines.ebpf.measures.registry"]
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:

@@ -38,7 +38,7 @@ class Entry(NamedTuple):
     """An engine."""
 
     kind: str | Kind
-    """The class, or ``MODULE.CLASS`` below `tracers.engines`: it is imported when it is needed."""
+    """The class, or ``MODULE.CLASS`` from here: it is imported when it is needed."""
     options: tuple[str, ...] = ()
     """Those of `LIMITED` that it has."""
     in_turn: bool = True
@@ -51,7 +51,7 @@ class Entry(NamedTuple):
         if not isinstance(self.kind, str):
             return self.kind
         module, _, name = self.kind.rpartition(".")
-        return cast(Kind, getattr(import_module(f"..engines.{module}", __package__), name))
+        return cast(Kind, getattr(import_module(module, __package__), name))
 
     def lacking(self, given: Mapping[str, Any]) -> list[str]:
         """Options that were given and that the engine does not have."""
@@ -59,11 +59,13 @@ class Entry(NamedTuple):
 
 
 ENGINES: dict[str, Entry] = {
-    "libbpf": Entry("ebpf.engine.Ebpf", ("-K", "--btf")),
-    "bcc": Entry("bcc.engine.Bcc", ("-K",)),
-    "stap": Entry("stap.engine.Stap", ("-K", "--stap-module", "--stap-compile-only", "--stap-build", "--stap-symbols")),
-    "perf": Entry("perf.engine.Perf", ("-K", "--call-graph"), whole_hosts=False, needs_root=False),
-    "eu-stack": Entry("eu_stack.engine.EuStack", in_turn=False, whole_hosts=False, needs_root=False),
+    "libbpf": Entry("..engines.ebpf.engine.Ebpf", ("-K", "--btf")),
+    "bcc": Entry("..engines.bcc.engine.Bcc", ("-K",)),
+    "stap": Entry(
+        "..engines.stap.engine.Stap", ("-K", "--stap-module", "--stap-compile-only", "--stap-build", "--stap-symbols")
+    ),
+    "perf": Entry("..engines.perf.engine.Perf", ("-K", "--call-graph"), whole_hosts=False, needs_root=False),
+    "eu-stack": Entry("..engines.eu_stack.engine.EuStack", in_turn=False, whole_hosts=False, needs_root=False),
 }
 """By name, as --engine has it."""
 

@@ -30,3 +30,8 @@ COMMANDS: Mapping[str, tuple[Measure, ...]] = {
     "trace-func": (FUNC,),
 }
 """By command. Options of a command replace fields of these, and add others."""
+
+
+def users(measure: Measure | type[Measure]) -> tuple[str, ...]:
+    """The commands that take a measure of this class, or this very one."""
+    return tuple(name for name, taken in COMMANDS.items() if measure in (*taken, *map(type, taken)))

@@ -44,6 +44,6 @@ def test_engines_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_engine_is_imported_before_it_is_asked_for() -> None:
     code = "import sys, stallscope.tracers.wall; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    engines = {f"stallscope.tracers.engines.{entry.kind.rpartition('.')[0]}" for entry in ENGINES.values()}  # type: ignore[union-attr]
+    engines = {f"stallscope.tracers.{entry.kind.strip('.').rpartition('.')[0]}" for entry in ENGINES.values()}  # type: ignore[union-attr]
     assert len(engines) == len(ENGINES)
     assert engines.isdisjoint(loaded)

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from stallscope.tracers import entry
 from stallscope.tracers.engines.protocol import Request
-from stallscope.tracers.measures.calls import Calls
-from stallscope.tracers.measures.commands import COMMANDS
+from stallscope.tracers.measures.calls import Calls, KernelCalls
+from stallscope.tracers.measures.commands import COMMANDS, IOCTL, users
+from stallscope.tracers.measures.oncpu import OnCpu
 
 LIBC = next(line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "/libc.so" in line)
 TARGETS = {"trace-func": (f"{LIBC}:getenv",)}
@@ -33,3 +34,10 @@ def test_a_command_takes_what_the_list_says(command: str, recorded: list[Request
         assert [type(each) for each in request.measures] == [type(each) for each in COMMANDS[command]] == [Calls]
     else:
         assert request.measures == COMMANDS[command]
+
+
+def test_users_of_a_measure() -> None:
+    assert users(OnCpu) == ("trace-oncpu", "trace-wall")
+    assert users(Calls) == ("trace-cuda", "trace-func")
+    assert users(IOCTL) == ("trace-ioctl",), "trace-cuda does without"
+    assert users(KernelCalls) == ()

@@ -163,11 +163,12 @@ def _process_events() -> Finding:
 def _samples(btf: Path | None) -> Finding:
     """Also a real test: a clock on every core, and the program that it calls."""
     from ...base.scope import Scope
+    from ...measures.commands import users
     from ...measures.oncpu import OnCpu
     from .measures.registry import collectors
     from .probes import ProbeOptions, Probes
 
-    name, lacking = "samples", ("trace-oncpu", "trace-wall")
+    name, lacking = "samples", users(OnCpu)
     try:
         Probes(ProbeOptions(Scope(tgids={os.getpid()}), collectors([OnCpu()]), btf=btf), lambda _: None).close()
     except StallscopeError as error:
@@ -178,16 +179,16 @@ def _samples(btf: Path | None) -> Finding:
 
 def _ioctls(btf: Path | None) -> Finding:
     from ...base.scope import Scope
-    from ...measures.ioctl import Ioctl
+    from ...measures.commands import IOCTL, users
     from .measures.registry import collectors
     from .probes import ProbeOptions, Probes
 
     name = "system call tracepoints"
     try:
-        Probes(ProbeOptions(Scope(tgids={os.getpid()}), collectors([Ioctl()]), btf=btf), lambda _: None).close()
+        Probes(ProbeOptions(Scope(tgids={os.getpid()}), collectors([IOCTL]), btf=btf), lambda _: None).close()
     except StallscopeError as error:
-        return Finding(name, False, False, error.cause, error.remedy, error.details, ("trace-ioctl",))
-    return Finding(name, True, False, "of ioctl", lacking=("trace-ioctl",))
+        return Finding(name, False, False, error.cause, error.remedy, error.details, users(IOCTL))
+    return Finding(name, True, False, "of ioctl", lacking=users(IOCTL))
 
 
 def _kernel_symbols() -> Finding:
@@ -217,8 +218,9 @@ def _cache() -> Finding:
 
 def _tracefs() -> Finding:
     from ...kernel import tracefs
+    from ...measures.commands import IOCTL, users
 
-    name, lacking = "tracefs", ("trace-ioctl",)
+    name, lacking = "tracefs", users(IOCTL)
     try:
         folder = tracefs.folder()
     except StallscopeError as error:
@@ -230,6 +232,9 @@ def _tracefs() -> Finding:
 
 def _optional() -> Iterator[Finding]:
     """What other ways of tracing would use."""
+    from ...measures.calls import Calls
+    from ...measures.commands import users
+
     checks = [
         ("kprobes", _PMUS / "kprobe", "a kernel with CONFIG_KPROBES=y"),
         ("uprobes", _PMUS / "uprobe", "a kernel with CONFIG_UPROBE_EVENTS=y"),
@@ -244,5 +249,5 @@ def _optional() -> Iterator[Finding]:
             continue
         except OSError:
             ok = False
-        lacking = ("trace-cuda", "trace-func") if name == "uprobes" else ()
+        lacking = users(Calls) if name == "uprobes" else ()
         yield Finding(name, ok, False, "here" if ok else f"not here ({unneeded})", remedy, lacking=lacking)
