@@ -47,7 +47,7 @@ $(NO_FRAME_POINTERS:%=build/workloads/%.o): WORKLOAD_CFLAGS := -std=gnu11 $(UNWI
 # Tests that trace or measure time: one after the other. The others run on all cores.
 TIMED := tests/diagnoses tests/hostile tests/live tests/vm tests/workloads
 
-C_FILES := $(wildcard bpf/*.c bpf/include/*.h tests/diagnoses/programs/*.[ch] tests/hostile/attacks/*.c tests/tracers/measures/*.c tests/workloads/*.c tests/workloads/*.cc tests/workloads/*.h tests/vm/nvidia/*.c tracers/engines/bcc/*.c stap/runtime/*.c)
+C_FILES := $(wildcard bpf/*.c bpf/include/*.h tests/diagnoses/programs/*.[ch] tests/hostile/attacks/*.c tests/tracers/engines/ebpf/measures/*.c tests/workloads/*.c tests/workloads/*.cc tests/workloads/*.h tests/vm/nvidia/*.c tracers/engines/bcc/*.c stap/runtime/*.c)
 
 .PHONY: help build demo tutorial tutorial-pictures test test-hostile record-captures record-jobs lint types bench fuzz install uninstall wheel clean \
 	workloads test-workloads dev speedscope-schema \

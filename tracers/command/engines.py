@@ -25,11 +25,11 @@ LIMITED: Mapping[str, str] = {
 class Kind(Protocol):
     """The class of an engine."""
 
-    def __call__(self, **given: Any) -> Engine:
+    def __call__(self, *args: Any, **given: Any) -> Engine:
         """With the defaults of what is not given."""
         ...
 
-    def of(self, given: Mapping[str, Any]) -> Engine:
+    def of(self, given: Mapping[str, Any], /) -> Engine:
         """From the values of a command's options."""
         ...
 
