@@ -1,5 +1,5 @@
-"""A reader, an output, a measure, an engine and a command that the project does not know: one line in a list each, and
-they are used like the others. With a program in the kernel: tests/tracers/engines/ebpf/measures/test_new_measure.py."""
+"""A reader, an output, a measure, an engine, a command and a rule that the project does not know: one line in a list
+each, and they are used like the others. A measure with a program in the kernel is in test_new_measure.py."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ from stallscope.converters.model import Frame, Profile, Sample, ValueType
 from stallscope.converters.readers import registry as readers
 from stallscope.converters.readers.base.options import ReadOptions
 from stallscope.converters.readers.base.source import Source
+from stallscope.converters.rules.finding import CPU
+from stallscope.converters.rules.ranking import judge
+from stallscope.converters.rules.registry import RULES
+from stallscope.converters.rules.verdict import Verdict
 from stallscope.converters.writers import registry as writers
 from stallscope.converters.writers.base.options import WriteOptions
 from stallscope.tracers.command import engines, options, survey
@@ -32,6 +36,7 @@ from stallscope.tracers.engines.rows import Row
 from stallscope.tracers.engines.stap.engine import Stap
 from stallscope.tracers.measures import commands
 from stallscope.tracers.measures.protocol import Measure, find
+from summary_profiles import SECOND, SLEEP, Tracee, empty, facts_of
 
 HEAD = b"@toy\n"
 
@@ -163,3 +168,11 @@ def test_trace_doctor_knows_the_engine_and_the_command() -> None:
     found = {finding.name: finding.detail for finding in survey.survey(None)}
     assert found["engine toybox"] == "trace-toy"
     assert "trace-toy" not in found["engine perf"]
+
+
+def test_a_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    profile = empty()
+    Tracee(profile, 1, "app", 1, "app").run(SECOND).wait(SLEEP, "interruptible", SECOND, 9)
+    verdict = Verdict("toy", CPU, 100 * SECOND, 1.0, frozenset({1}))
+    monkeypatch.setitem(RULES, "toy", lambda facts: [verdict] * len(facts.own))
+    assert judge(facts_of(profile)).first == verdict
