@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from .....converters.base.text import some
 from .....converters.base.units import plural
+from ....apis.events import Chosen
 from ....kernel.bpfobject import Link, Object, Program
 from ....kernel.libbpf import BpfError
 from ....kernel.records import Origin
@@ -15,7 +16,7 @@ from ....kernel.uprobes import Way
 from ....measures.calls import Calls, KernelCalls
 from ...rows import Row, Timed
 from .calls import CallsCollector, Time
-from .event_probes import KERNELS, Chosen, refusal
+from .event_probes import KERNELS, refusal
 from .ioctl_records import NUMBER_SHIFT
 from .open_calls import Part
 from .probed import Probe
