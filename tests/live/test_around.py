@@ -109,7 +109,7 @@ def test_of_ioctls() -> None:
 def test_of_ioctls_and_of_functions_together() -> None:
     """The ioctl is the first thing that `load` does."""
     ioctls = Ioctl(alone=False, spans=MANY)
-    traced = run(ioctls, Calls(usleep(), ioctls=ioctls, spans=MANY))
+    traced = run(ioctls, Calls(usleep(), spans=MANY))
     check_functions(traced, "load", "train", "step")
     made = drawn(traced)
     for name, category, begin, _ in made:

@@ -23,6 +23,7 @@ from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
 from stallscope.tracers.apis.wanted import Library, Wanted
 from stallscope.tracers.engines.ebpf import folding
+from stallscope.tracers.engines.ebpf.measures.calls import CallsCollector
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
 from stallscope.tracers.measures.calls import Calls
@@ -220,7 +221,7 @@ def test_intervals(tmp_path: Path) -> None:
         assert errors == failed.get(truth["function"], {})
     runs = []
     for profile in found:
-        assert not any(profile.lost[kind] for kind in Calls().losses())
+        assert not any(profile.lost[kind] for kind in CallsCollector(Calls()).losses())
         check_threads(profile)
         (cost,) = [note for note in profile.comments if note.startswith("the probes ran")] or [""]
         runs.append(int(re.sub("[^0-9]", "", cost.split(" time")[0]) or 0))

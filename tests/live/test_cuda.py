@@ -78,7 +78,7 @@ def check(traced: Traced, probes: int = 2) -> dict[tuple[str, int], CallTimes]:
         assert shortest <= call.total < longest
         assert 0 < call.min <= call.mean <= call.max
         assert min(call.on_cpu, call.blocked, call.runnable, call.own) >= 0
-    assert not any(traced.profile.lost[kind] for kind in Calls().losses())
+    assert not any(traced.profile.lost[kind] for kind in CallsCollector(Calls()).losses())
     return found
 
 

@@ -33,7 +33,7 @@ USUAL = Wanted()
 WAITS = re.compile(r"interruptible|uninterruptible")
 
 
-def joined(wanted: Wanted = USUAL) -> tuple[Ioctl, Calls]:
+def joined(wanted: Wanted = USUAL) -> tuple[IoctlCollector, Calls]:
     """``nvidia_major`` is that of files without a device, as the stand-in for NVIDIA's is one."""
     ioctls = IoctlCollector(Ioctl(alone=False), nvidia_major=0)
     return ioctls, Calls(wanted)

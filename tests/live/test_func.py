@@ -14,6 +14,7 @@ import pytest
 from commands import Tracer, folded, load, run
 from runner import FOLDER
 from stallscope.tracers.apis.targets import Target, Targets
+from stallscope.tracers.engines.ebpf.measures.calls import CallsCollector
 from stallscope.tracers.measures.calls import Calls
 from test_cuda import CLOCK, CLOSE, truths
 from tracing import Trace
@@ -73,7 +74,7 @@ def test_counts_and_latencies(trace: Trace) -> None:
         assert ns <= call.total <= ns + slack, name
         assert call.blocked > ns / 2
         assert call.min <= call.mean <= call.max
-    assert not any(traced.profile.lost[kind] for kind in Calls().losses())
+    assert not any(traced.profile.lost[kind] for kind in CallsCollector(Calls()).losses())
 
 
 def test_functions_of_cpp_by_a_pattern(shop: Path) -> None:

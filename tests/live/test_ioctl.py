@@ -102,7 +102,7 @@ def check(traced: Traced, names: dict[str, str] | None = None) -> None:
         assert min(call.on_cpu, call.blocked, call.runnable) >= 0
         assert (call.open_count, call.open_time) == (0, 0)
     assert {call.pid for call in traced.profile.calls} == {truth["pid"] for truth in truths}
-    assert not any(traced.profile.lost[kind] for kind in Ioctl().losses())
+    assert not any(traced.profile.lost[kind] for kind in IoctlCollector(Ioctl()).losses())
     check_stacks(traced)
 
 
@@ -137,7 +137,7 @@ def test_calls_of_a_terminal(trace: Trace, shape: Shape) -> None:
 def test_calls_as_fast_as_they_come(trace: Trace) -> None:
     """Eight processes that do nothing else: every call is counted, and what is left out of the rest is, too."""
     traced = trace("ioctls", "tty", 8, 20_000, measures=(Ioctl(),))
-    lost = {kind: traced.profile.lost[kind] for kind in Ioctl().losses()}
+    lost = {kind: traced.profile.lost[kind] for kind in IoctlCollector(Ioctl()).losses()}
     left_out = lost.pop("calls and waits left out of who was inside")
     assert not any(lost.values()), lost
     truths = traced.truth["waits"]
@@ -314,7 +314,7 @@ def test_intervals(fuse: None, tmp_path: Path) -> None:
         assert sum(call.earlier for call in calls) == sum(call.open_time for call in calls) > 0
         assert all(call.max <= ns for call in calls)
     for profile in found:
-        assert not any(profile.lost[kind] for kind in Ioctl().losses())
+        assert not any(profile.lost[kind] for kind in IoctlCollector(Ioctl()).losses())
         each = [call.total + call.open_time for call in profile.calls]
         assert sum(sample.values[0] for sample in profile.samples) == sum(each)
         assert max(each, default=0) <= 2 * profile.duration_ns

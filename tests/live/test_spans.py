@@ -14,6 +14,7 @@ from runner import FOLDER
 from stallscope.converters.model.call_spans import of_threads
 from stallscope.converters.model.scheduling import OPEN, Scheduling, Threads
 from stallscope.converters.writers import output as writers
+from stallscope.tracers.engines.ebpf.measures.calls import CallsCollector
 from stallscope.tracers.engines.ebpf.measures.ioctl import IoctlCollector
 from stallscope.tracers.measures.calls import Calls
 from stallscope.tracers.measures.ioctl import Ioctl
@@ -134,9 +135,9 @@ def test_short_ones_are_left_out_and_told(trace: Trace) -> None:
 
 
 def test_what_is_not_read_in_time_is_counted(trace: Trace) -> None:
-    measures = Calls(spans=SpanOptions(1 << 20, buffer_bytes=1 << 12)), Timeline()
-    measures[0].period = None  # only at the end
-    traced = trace("cuda_calls", "plain", 1, 60, 1, measures=measures)
+    calls = CallsCollector(Calls(spans=SpanOptions(1 << 20, buffer_bytes=1 << 12)))
+    calls.period = None  # only at the end
+    traced = trace("cuda_calls", "plain", 1, 60, 1, measures=(calls, Timeline()))
     scheduling = events(traced)
     made = sum(call.count for call in traced.profile.calls)
     assert 0 < len(scheduling.calls) < made

@@ -109,17 +109,17 @@ def tids(profile: Profile) -> set[object]:
     return {sample.label("tid") for sample in profile.samples} | {times.tid for times in profile.threads}
 
 
-def is_measure(each: Measure | Collector) -> TypeGuard[Measure]:
-    """A specification is a dataclass, its collector is not."""
-    return is_dataclass(each)
+def is_collector(each: Measure | Collector) -> TypeGuard[Collector]:
+    """A measure is a dataclass, its collector is not."""
+    return not is_dataclass(each)
 
 
 def collecting(measures: Iterable[Measure | Collector]) -> tuple[Collector, ...]:
     """The collectors of measures, and those that a test has made itself."""
-    made = [collectors([each])[0] if is_measure(each) else each for each in measures]
+    made = tuple(each if is_collector(each) else collectors([each])[0] for each in measures)
     for each in made:
         each.beside(made)
-    return tuple(made)
+    return made
 
 
 def run_traced(workload: Workload, options: ProbeOptions, duration: float | None) -> Traced:

@@ -13,7 +13,9 @@ from stallscope.converters.model import Profile
 from stallscope.tracers.apis import events as apis_of_events
 from stallscope.tracers.apis.events import EventTarget
 from stallscope.tracers.apis.wanted import Library, Wanted
+from stallscope.tracers.engines.ebpf.measures.calls import CallsCollector
 from stallscope.tracers.engines.ebpf.measures.event_probes import chosen_in_kernel
+from stallscope.tracers.engines.ebpf.measures.ioctl import IoctlCollector
 from stallscope.tracers.kernel.uprobes import best_way
 from stallscope.tracers.measures.calls import Calls, KernelCalls
 from stallscope.tracers.measures.events import Events
@@ -25,7 +27,7 @@ def ioctl() -> str:
     worst, calls, kept = 0.0, 0, 0
     for what, count in (("tty", 500), ("tun", 50)) if Path("/dev/net/tun").exists() else (("tty", 500),):
         found = traced("ioctls", what, 2, count, measures=(Ioctl(),))
-        lost = {kind: found.profile.lost[kind] for kind in Ioctl().losses()}
+        lost = {kind: found.profile.lost[kind] for kind in IoctlCollector(Ioctl()).losses()}
         unreported = lost.pop("ioctls not reported by the kernel")
         for truth in found.truth["waits"]:
             (call,) = [c for c in found.profile.calls if (c.name, c.pid) == (truth["function"], truth["pid"])]
@@ -56,7 +58,7 @@ def calls() -> str:
         assert call.total >= truth["ns"], (call, truth)
         worst = max(worst, (call.total - truth["ns"]) / truth["calls"])
         number += call.count
-    assert not any(found.profile.lost[kind] for kind in Calls().losses()), found.profile.lost
+    assert not any(found.profile.lost[kind] for kind in CallsCollector(Calls()).losses()), found.profile.lost
     more = f"at most {worst / 1000:.1f} µs longer than what they measured inside; {_joined()}"
     return f"{number:,} calls, all counted, by {way.title}; {more}"
 

@@ -24,6 +24,7 @@ from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
 from stallscope.tracers.apis.wanted import Wanted
 from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.engines.ebpf.measures.ioctl import IoctlCollector
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
 from stallscope.tracers.measures.calls import Calls
 from stallscope.tracers.measures.ioctl import Ioctl
@@ -266,7 +267,7 @@ def _check_ioctls(ran: Ran) -> int:
         found[call.name, call.pid] += call.count
     assert found == {(name, pid): CALLS for name in CONTROLS for pid in ran.pids}, found
     assert found.total() == ran.driver["calls"], ran.driver
-    assert not any(ran.profile.lost[kind] for kind in Ioctl().losses()), ran.profile.lost
+    assert not any(ran.profile.lost[kind] for kind in IoctlCollector(Ioctl()).losses()), ran.profile.lost
     return found.total()
 
 
