@@ -171,7 +171,7 @@ def counted(traced: Traced, tid: int) -> int:
 def test_what_is_lost_is_counted(trace: Trace, slots: int, reads: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """One thread alone is traced, so that no event is of two; nobody reads before the end, or too seldom."""
     monkeypatch.setattr(timeline, "_FEWEST", slots)
-    monkeypatch.setattr(Timeline, "period", None)
+    monkeypatch.setattr(TimelineCollector, "period", None)
     if not reads:
         monkeypatch.setattr(TimelineCollector, "consume", lambda _: None)
     measure = TimelineCollector(Timeline(buffer_bytes=1))
