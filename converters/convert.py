@@ -200,7 +200,7 @@ def _choose_table(given: dict[str, Any]) -> None:
 def _converted(
     inputs: Sequence[str], steps: Sequence[transform_options.Step], given: Mapping[str, Any]
 ) -> tuple[Profile, WriteOptions]:
-    """What to write, and how."""
+    """The profile to write, and the options for its writers."""
     formats, after = _read(inputs, given)
     if given["bases"]:
         shown = given["value"] if given["value"] in (diff.AFTER, diff.BEFORE) else ""
