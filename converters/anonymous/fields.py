@@ -18,7 +18,7 @@ Rule = Callable[[Pseudonyms, str, Any], str]
 
 
 def _function(names: Pseudonyms, text: str, part: Any) -> str:
-    """Of a timed function or an ioctl: the file decides."""
+    """Pseudonym of a timed function or an ioctl; the file decides which one it is."""
     if getattr(part, "device", ""):
         return names.command(text)
     return text if names.base(part.library) == part.library.rpartition("/")[2] else names.function(text)

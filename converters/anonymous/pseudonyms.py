@@ -17,7 +17,7 @@ _NUMBERS = re.compile(r"[\d,;:./ -]{0,64}")
 
 
 class Pseudonyms:
-    """Of one profile. ``keep_functions``: functions of private programs keep their names."""
+    """Pseudonyms for the names of one profile. ``keep_functions``: functions of private programs keep their names."""
 
     def __init__(self, *, keep_functions: bool = False) -> None:
         self._keep_functions = keep_functions
@@ -73,7 +73,7 @@ class Pseudonyms:
         return self.function(frame.name)
 
     def function(self, name: str) -> str:
-        """Of a function whose file is not told."""
+        """Pseudonym of a function whose file is not told."""
         if public.is_function(name) or bare(name) in self._public or self._keep_functions:
             return name
         return self.made("function", bare(name))
@@ -104,14 +104,14 @@ class Pseudonyms:
         return public.library(path) or (self.made("file", path) if path else "")
 
     def file(self, path: str) -> str:
-        """Of a source file."""
+        """Pseudonym of a source file."""
         if not path or path in ("<string>", "<stdin>"):
             return path
         suffix = _SUFFIX.search(path)
         return public.python_file(path) or self.made("file", path) + (suffix[0] if suffix else "")
 
     def program(self, name: str, what: str = "thread") -> str:
-        """Of a process or thread: the main thread has its process's name, and keeps it."""
+        """Pseudonym of a process or thread: the main thread has its process's name, and keeps it."""
         if public.is_program(name):
             return name
         if name not in self._programs:
@@ -122,7 +122,7 @@ class Pseudonyms:
         return self.program(name, "process")
 
     def numbered(self, name: str) -> str:
-        """Of a waker: ``train-4711``, ``train (loader)-4712`` or ``[timer]``."""
+        """Pseudonym of a waker: ``train-4711``, ``train (loader)-4712`` or ``[timer]``."""
         if name in public.MARKS:
             return name
         match = _NUMBERED.match(name)
@@ -150,7 +150,7 @@ class Pseudonyms:
         return text if re.fullmatch(r"[A-Za-z][a-z _-]{0,40}|PI mutex|GIL|", text) else self.made("value", text)
 
     def error(self, text: str) -> str:
-        """Of a call: ``EBUSY``, ``cudaErrorNotReady``, a number; or `LEFT`."""
+        """Pseudonym of a call's error: ``EBUSY``, ``cudaErrorNotReady``, a number; or `LEFT`."""
         known = text in public.MARKS or re.fullmatch(
             r"E[A-Z0-9]+|(?:cuda|CUDA|nccl|cu|hip)\w+|-?\d+|left without a return", text
         )

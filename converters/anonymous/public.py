@@ -97,7 +97,7 @@ def python_file(path: str) -> str:
 
 
 def is_function(name: str) -> bool:
-    """Of many programs, or what stands for functions."""
+    """True for a function of many programs, and for what stands for functions."""
     return name in FUNCTIONS or name in MARKS or bool(_LEFT_OUT.fullmatch(name))
 
 
@@ -106,7 +106,7 @@ def is_program(name: str) -> bool:
 
 
 def is_package(name: str) -> bool:
-    """Of a module that an interpreter runs: ``torch.distributed.run``."""
+    """True for a module that an interpreter runs: ``torch.distributed.run``."""
     return bool(re.fullmatch(r"[\w.]+", name)) and name.partition(".")[0] in _PACKAGES | sys.stdlib_module_names
 
 
