@@ -27,7 +27,7 @@ SETPCAP, SYS_ADMIN = 8, 21
 
 
 class Rights(NamedTuple):
-    """Whose rights a helper has. Whoever starts it without being root gives it its own."""
+    """User, group and capabilities of a helper. Whoever starts it without being root gives it its own."""
 
     uid: int = -1
     """-1: ours, and all others here say nothing."""
@@ -111,7 +111,7 @@ def confine(rights: Rights = NOBODY) -> None:
 
 
 def _end_with_parent() -> None:
-    """What this process executes is killed when the thread that started it has ended."""
+    """Asks the kernel to kill what this process executes when the thread that started it has ended."""
     import ctypes
 
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, _SIGKILL)

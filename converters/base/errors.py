@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class StallscopeError(Exception):
-    """What went wrong and what to do about it, one line each.
+    """Error that says what went wrong and what to do about it, one line each.
 
     Raised anywhere below a command and caught in one place, which prints ``cause`` and ``remedy``
     and exits with ``exit_code``: 1 for a failure, 2 for wrong usage. ``details``: lines that only -v prints.

@@ -58,7 +58,7 @@ _Stream = int | IO[bytes] | None
 
 
 class Limits(NamedTuple):
-    """Of a helper; None: those that we have. It never leaves a core file."""
+    """Limits of a helper; None: those that we have. It never leaves a core file."""
 
     memory: int | None = None
     """Bytes of address space."""
@@ -71,7 +71,7 @@ class Limits(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What `run` has run. ``status``: -N where signal N ended it. ``is_late``: it was ended since it took too long."""
+    """Result of `run`. ``status``: -N where signal N ended it. ``is_late``: it was ended since it took too long."""
 
     status: int
     output: bytes
@@ -291,7 +291,7 @@ def _util_linux(name: str) -> str | None:
 
 @functools.cache
 def _own_namespaces() -> tuple[str, ...]:
-    """What gives a program a network and an IPC namespace of its own, where the kernel lets us."""
+    """Words before a command that give it a network and an IPC namespace of its own, where the kernel lets us."""
     unshare, true = _util_linux("unshare"), find_program("true")
     if not (unshare and true and capabilities() & 1 << SYS_ADMIN):
         return ()
@@ -304,8 +304,9 @@ def _own_namespaces() -> tuple[str, ...]:
 
 @functools.cache
 def _ends_with_us(setpriv: str) -> tuple[str, ...]:
-    """What ends a program when the thread that started it has ended, even by SIGKILL, and whatever it waits for. The
-    kernel forgets that when a process changes its user, so it is asked for afterwards. setpriv has it since 2.33."""
+    """Words that make setpriv end a program when the thread that started it has ended, even by SIGKILL, whatever it
+    waits for. The kernel forgets that when a process changes its user, so it is asked for afterwards. setpriv has it
+    since 2.33."""
     words, true = ("--pdeathsig=KILL",), find_program("true")
     with contextlib.suppress(OSError):
         if true and run([setpriv, *words, "--", true], seconds=5).status == 0:
@@ -314,7 +315,7 @@ def _ends_with_us(setpriv: str) -> tuple[str, ...]:
 
 
 def _wanted(limits: Limits) -> dict[str, int]:
-    """By the names that prlimit(1) and the constants of `resource` have, without RLIMIT_."""
+    """Limits by the names that prlimit(1) and the constants of `resource` have, without RLIMIT_."""
     given = {"core": 0, "as": limits.memory, "cpu": limits.seconds, "fsize": limits.written, "nofile": limits.files}
     return {name: most for name, most in given.items() if most is not None}
 

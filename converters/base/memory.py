@@ -1,4 +1,4 @@
-"""How much memory this process uses, and how much it may use."""
+"""Memory that this process uses, and may use."""
 
 from __future__ import annotations
 

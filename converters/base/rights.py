@@ -19,7 +19,7 @@ function would set the groups of all threads."""
 
 
 class Owner(NamedTuple):
-    """For whom root writes a file."""
+    """User for whom root writes a file."""
 
     uid: int
     gid: int
@@ -45,8 +45,8 @@ def has_root_shell() -> bool:
 
 
 def with_rights_of(owner: Owner, function: Callable[[], _T]) -> _T:
-    """What ``function`` returns or raises, called with the user's rights to files. RuntimeError where they cannot be
-    taken."""
+    """Returns or raises what ``function`` does, called with the user's rights to files. RuntimeError where they cannot
+    be taken."""
     import threading
 
     results: list[_T] = []

@@ -228,7 +228,7 @@ class _Aside:
         self._held = -1
 
     def opened(self) -> int:
-        """Its descriptor; creates it."""
+        """Creates the file and returns its descriptor."""
         try:
             return self._call(partial(_open_new, self._name, self._folder))
         except OSError as error:
@@ -310,7 +310,7 @@ def _publish(held: int, aside: str, path: Path, folder: int) -> None:
 
 
 def _link(held: int, aside: str, path: Path, folder: int) -> None:
-    """By the descriptor, see linkat(2); where there is no /proc, by the name that the file has now."""
+    """Links the file by its descriptor, see linkat(2); where there is no /proc, by the name that it has now."""
     own = f"/proc/self/fd/{held}"
     if os.path.exists(own):
         os.link(own, path.name, dst_dir_fd=folder, follow_symlinks=True)
@@ -319,7 +319,7 @@ def _link(held: int, aside: str, path: Path, folder: int) -> None:
 
 
 def _publish_without_links(aside: str, path: Path, folder: int) -> None:
-    """For file systems such as FAT: creates an empty file with the name first, then replaces it."""
+    """Publishes a file on file systems such as FAT: creates an empty file with the name first, then replaces it."""
     os.close(os.open(path.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=folder))
     try:
         os.replace(aside, path.name, src_dir_fd=folder, dst_dir_fd=folder)

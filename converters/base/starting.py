@@ -1,4 +1,4 @@
-"""How a console script starts its command: isolated, and Ctrl-C while Python imports it ends the process silently.
+"""Start of a console script's command: isolated, and Ctrl-C while Python imports it ends the process silently.
 
 Imports nothing but ``signal``: what comes before is Python's own start. The scripts that we install ourselves have the
 option -I in their first line; those that pip has made have not.

@@ -81,7 +81,7 @@ _PLURAL = re.compile(r"(?<=\w)ies\b|(?<=ss)es\b|(?<=[^\Ws])s\b")
 
 
 class Scale(NamedTuple):
-    """How the cells of one column are written, so that they can be compared and added up by eye.
+    """Format of the cells of one column, which can be compared and added up by eye.
 
     A cell shows an integer number of steps; a step is one unit of its last digit: value × ``factor`` / ``step``.
     """
