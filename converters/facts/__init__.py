@@ -1,1 +1,1 @@
-"""What a profile says, before anybody judges it: what frames are called, whose they are, what a wait is for."""
+"""Facts of a profile, before anybody judges it: names of frames, whose functions they are, what waits are for."""

@@ -1,5 +1,5 @@
-"""What a thread waits for where the kernel's functions are not known: told by the function of the C library, or of a
-runtime, in which it is blocked. Engines that walk stacks from outside (eu-stack) see no others."""
+"""Kinds of waits where the kernel's functions are not known: told by the function of the C library, or of a runtime, in
+which a thread is blocked. Engines that walk stacks from outside (eu-stack) see no others."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BY_THREAD, BY_TIMER, BY_CHILD, BY_EVENTS, BY_PEER, BY_FILE = "thread", "timer", 
 
 @lru_cache(maxsize=1 << 12)
 def ended_by(call: str) -> str:
-    """Who ends a wait in this function; "" if its name does not tell."""
+    """Kind of what ends a wait in this function; "" if its name does not tell."""
     if _NOTIFIED.match(call):
         return BY_THREAD
     kinds = ((_TIMERS, BY_TIMER), (_CHILDREN, BY_CHILD), (_EVENTS, BY_EVENTS), (_FILES, BY_FILE))

@@ -1,4 +1,4 @@
-"""What rules look at: the threads of one profile, their times and waits, and what is known of each."""
+"""Facts that rules look at: the threads of one profile, their times and waits, and what is known of each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOWHERE: Mapping[Place, Sum] = {}
 
 
 class Recorded(NamedTuple):
-    """Who ended waits, if that was recorded."""
+    """Profile and graph of recorded wakers."""
 
     profile: Profile
     """With the kernel's ids."""
@@ -33,7 +33,7 @@ class Recorded(NamedTuple):
 
 
 class Beside(NamedTuple):
-    """What is known beside the times and waits of threads."""
+    """Knowledge beside the times and waits of threads."""
 
     accounts: Sequence[ThreadTimes] = ()
     """Of all threads, also both of a thread id that was used twice; empty: those of the threads."""
@@ -48,7 +48,7 @@ class Beside(NamedTuple):
 
 
 class Facts:
-    """Of one profile. What follows from the times and waits of threads is found out once."""
+    """Facts of one profile. What follows from the times and waits of threads is found out once."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Facts:
         self._led_by_workers = {pid for pid, _ in coordinators(sums, standing.still, self._working, standing.quiet)}
 
     def waits_of(self, thread: Thread) -> Mapping[Place, Sum]:
-        """Its waits by place."""
+        """Waits of a thread by place."""
         return self.sums.get(thread, NOWHERE)
 
     def process_of(self, thread: Thread) -> str:
@@ -85,7 +85,7 @@ class Facts:
         return self._processes[thread]
 
     def name_of(self, thread: Thread) -> str:
-        """Its name without a final number; that of main threads is one."""
+        """Name of a thread without a final number; that of main threads is one."""
         return thread_pattern(self.threads[thread].thread, thread[0] == thread[1])
 
     def is_idle(self, thread: Thread) -> bool:

@@ -94,7 +94,7 @@ def _without_return_type(name: str) -> str:
 
 
 def label(frame: Frame) -> str:
-    """What a frame is called: its function, or the file of a frame without a name in brackets."""
+    """Text for a frame: its function, or the file of a frame without a name in brackets."""
     if not is_named(frame) and frame.module:
         return f"[{file_name(frame).strip('[]')}]"
     if frame.kind == "jit" and (script := script_of(frame.name)):

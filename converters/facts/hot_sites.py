@@ -1,4 +1,4 @@
-"""What a sampled stack executes: the caller, the function, the library function or the system call."""
+"""Places that sampled stacks execute: the caller, the function, the library function or the system call."""
 
 from __future__ import annotations
 

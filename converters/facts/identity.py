@@ -105,7 +105,7 @@ def kernel_id(own: int) -> int:
 
 
 def life_of(own: int) -> int:
-    """It is so many-th use of the kernel's id: 1 for the first one, and for threads that are added up."""
+    """Number of this use of the kernel's id: 1 for the first one, and for threads that are added up."""
     return 1 if is_sum(own) else (own >> _BITS) + 1
 
 
@@ -131,13 +131,13 @@ def is_sum(own: int) -> bool:
 
 
 def number_of(threads: Iterable[ThreadTimes]) -> int:
-    """How many threads these are."""
+    """Number of threads that these accounts stand for."""
     return sum(times.count for times in threads)
 
 
 def processes_of(threads: Iterable[ThreadTimes]) -> int:
-    """How many processes they are of. Where these are added up: as many as main threads; without these, at most as many
-    as the largest number of threads of a name."""
+    """Number of processes that these threads are of. Where they are added up: as many as main threads; without these,
+    at most as many as the largest number of threads of a name."""
     most: dict[int, int] = {}
     mains: Counter[int] = Counter()
     for times in threads:

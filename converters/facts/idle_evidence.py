@@ -1,4 +1,4 @@
-"""Which threads only wait for work, as those tell who ended their waits: timers, the network, threads of their pool.
+"""Threads that only wait for work, as those tell who ended their waits: timers, the network, threads of their pool.
 
 A thread for which others wait is never one of them, whatever it does.
 """
@@ -44,7 +44,7 @@ class Evidence(NamedTuple):
 
 
 def idle_by_evidence(sums: Sums, threads: Mapping[Thread, ThreadTimes], graph: WaitGraph) -> dict[Thread, Evidence]:
-    """What shows of each idle thread that it is one. ``graph`` is of the same threads."""
+    """Evidence for each thread that is idle. ``graph`` is of the same threads."""
     ends = _ends(graph)
     found = {}
     for thread, places in sums.items():
@@ -62,7 +62,7 @@ def idle_by_evidence(sums: Sums, threads: Mapping[Thread, ThreadTimes], graph: W
 
 
 def with_evidence(stands: Standing, found: Mapping[Thread, Evidence]) -> Standing:
-    """These threads are idle, too."""
+    """Marks these threads as idle, too."""
     quiet = stands.quiet | {thread: frozenset((evidence.place,)) for thread, evidence in found.items()}
     by = {thread: evidence.kind for thread, evidence in found.items()}
     return replace(stands, quiet=quiet, idle=stands.idle | frozenset(found), by=by)
@@ -98,7 +98,7 @@ def node_of(thread: Thread) -> Node:
 
 
 def _only_place(places: Mapping[Place, Sum], times: ThreadTimes) -> Place | None:
-    """Where a thread spends nearly all of its time, if others end that wait."""
+    """Place in which a thread spends nearly all of its time, if others end that wait."""
     place = max(places, key=lambda each: (places[each].time, each), default=None)
     enough = (times.wall - times.runnable) * _MOSTLY
     if place is None or place.kind not in TOLD_BY_OTHERS or not 0 < enough <= places[place].time * 100:
@@ -107,7 +107,7 @@ def _only_place(places: Mapping[Place, Sum], times: ThreadTimes) -> Place | None
 
 
 def _kind(thread: Thread, place: Place, total: Sum, ends: Mapping[str, int]) -> str:
-    """What the wakers of a thread's only wait show; "" if it may be more than waiting for work."""
+    """Evidence of the wakers of a thread's only wait; "" if it may be more than waiting for work."""
     enough = sum(ends.values()) * _MOSTLY
 
     def mostly(*kinds: str) -> bool:
@@ -153,7 +153,7 @@ def _ends(graph: WaitGraph) -> dict[Node, dict[str, int]]:
 def _not_needed(
     found: dict[Thread, Evidence], threads: Mapping[Thread, ThreadTimes], graph: WaitGraph
 ) -> dict[Thread, Evidence]:
-    """Those for which no other thread waits much. What idle threads wait for does not count."""
+    """Threads for which no other thread waits much. What idle threads wait for does not count."""
     by_node = {node_of(thread): thread for thread in found}
     waited: dict[Node, int] = defaultdict(int)
     waiters: dict[Node, list[tuple[Node, int]]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Where in the kernel a thread waits: the system call, and the function that waits."""
+"""Places in the kernel where threads wait: the system call, and the function that waits."""
 
 from __future__ import annotations
 

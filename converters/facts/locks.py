@@ -18,7 +18,7 @@ def is_convoy(lock: LockTimes) -> bool:
 
 
 def ranked(locks: Sequence[LockTimes]) -> list[LockTimes]:
-    """Those whose waits are contention first, then those of which it is not known; most time first."""
+    """Locks whose waits are contention first, then those of which it is not known; most time first."""
     order = {True: 0, None: 1, False: 2}
     return sorted(locks, key=lambda lock: (order[lock.is_contention], -lock.time))
 

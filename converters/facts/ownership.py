@@ -1,4 +1,4 @@
-"""Whose a function is: the traced program's own, or a library's.
+"""Owners of functions: the traced program itself, or a library.
 
 The own function nearest to a wait tells most: it is what an engineer knows and can change. Judged by the frame alone,
 so that a stack has the same name whatever else is traced.
@@ -43,7 +43,7 @@ def is_own(frame: Frame) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_own_file(path: str) -> bool:
-    """The same for all functions of a native executable or library."""
+    """True if all functions of this native executable or library are the program's own."""
     name = path.rpartition("/")[2]
     if not path.startswith("/") or _INTERPRETERS.fullmatch(name):
         return False

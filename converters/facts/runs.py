@@ -18,7 +18,7 @@ SAMPLED = {"samples"}
 
 
 class Run(NamedTuple):
-    """Where a thread runs."""
+    """Place where a thread runs."""
 
     site: HotSite
     call: str

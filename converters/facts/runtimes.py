@@ -71,5 +71,5 @@ def _parks(frame: Frame) -> str:
 
 
 def _function(name: str) -> str:
-    """Without the arguments of C++."""
+    """Name of a function without the arguments of C++."""
     return name[: name.index("(")] if name[-1:] == ")" and "(" in name else name

@@ -1,4 +1,4 @@
-"""What is known of a share that samples show: p of n samples has a standard error of sqrt(p * (1 - p) / n)."""
+"""Certainty of a share that samples show: p of n samples has a standard error of sqrt(p * (1 - p) / n)."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ def are_few(samples: int, part: int, whole: int) -> bool:
 
 
 def _number(samples: int, part: int, whole: int) -> float:
-    """How many ``whole`` has."""
+    """Number of samples in ``whole``, where ``part`` of it has ``samples``."""
     return samples * whole / part

@@ -38,7 +38,7 @@ class Shared(NamedTuple):
         return CALLED * (function in self.called) | FORKS * (function in self.forks)
 
     def telling(self, frames: Sequence[Frame]) -> int:
-        """How many of ``frames``, outermost first, come before the innermost function that only passes waits on."""
+        """Number of ``frames``, outermost first, that come before the innermost function that only passes waits on."""
         inside = passed_on(map(self.mark, reversed(frames)))
         return len(frames) if inside is None else len(frames) - inside
 
@@ -48,7 +48,7 @@ CALLED, FORKS = 1, 2
 
 
 def passed_on(marks: Iterable[int]) -> int | None:
-    """How many frames there are up to the end of the innermost functions that only pass waits on; None if none do.
+    """Number of frames up to the end of the innermost functions that only pass waits on; None if none do.
 
     ``marks``: those of the frames, innermost first (`Shared.mark`). Only as many as are needed are taken.
     """
@@ -67,7 +67,7 @@ NOTHING_SHARED = Shared(frozenset(), frozenset())
 
 
 def function_of(frame: Frame) -> Function:
-    """What makes frames of the same function equal."""
+    """Key that is equal for frames of the same function."""
     return frame.module.path if frame.module else "", frame.name
 
 

@@ -1,4 +1,4 @@
-"""Which steps are much slower than the others, and whether they come regularly."""
+"""Steps that are much slower than the others, and whether they come regularly."""
 
 from __future__ import annotations
 

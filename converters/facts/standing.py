@@ -1,4 +1,4 @@
-"""Which threads wait for work, which did not move at all, and which belong to the kernel."""
+"""Threads that wait for work, that did not move at all, and that belong to the kernel."""
 
 from __future__ import annotations
 

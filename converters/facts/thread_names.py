@@ -1,4 +1,4 @@
-"""What threads that are alike are called, and processes."""
+"""Names of threads that are alike, and of processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ def name_pattern(name: str) -> str:
 
 
 def thread_pattern(name: str, main: bool) -> str:
-    """The same; ``main`` for main threads. Another thread that has called itself so is told apart by quotes."""
+    """`name_pattern`, or ``main`` for main threads. Another thread that has called itself so is told apart by
+    quotes."""
     if main:
         return _MAIN
     return f'"{name}"' if name == _MAIN else name_pattern(name)

@@ -1,4 +1,4 @@
-"""Which waits have one cause, whoever calls: one sentence tells of all of them, or one row."""
+"""Causes that several waits have in common, whoever calls: one sentence tells of all of them, or one row."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BY_CALL = (PEER, CHILD)
 
 
 def held_cause(process: str, place: Place) -> Key:
-    """Of a wait for a lock, a device, memory: locks are shared by processes."""
+    """Cause of a wait for a lock, a device, memory: locks are shared by processes."""
     wait = place.wait
     if wait.lock:  # that of a database is shared by programs
         return wait.kind, "" if wait.lock in OF_DATABASES else process, wait.lock
@@ -29,7 +29,7 @@ def held_cause(process: str, place: Place) -> Key:
 
 
 def effect_cause(process: str, place: Place) -> Key:
-    """Of a wait that others end."""
+    """Cause of a wait that others end."""
     frames = place.site.frames
     return place.kind, process, (place.wait.call or frames[-1:]) if place.kind in _BY_CALL else frames
 

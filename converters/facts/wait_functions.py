@@ -1,4 +1,4 @@
-"""What the functions of the kernel, of the C library and of runtimes wait for. Each table names its source.
+"""Waits by functions of the kernel, of the C library and of runtimes. Each table names its source.
 
 None of these names is one that a traced program chooses for its own functions: the tables are asked only about the
 kernel's frames, and about frames of libraries and runtimes (`ownership`). The exceptions have their file beside them.

@@ -1,4 +1,4 @@
-"""Which frames of an off-CPU stack tell where a thread waits: the caller, the API, the system call, the kernel wait.
+"""Frames of an off-CPU stack that tell where a thread waits: the caller, the API, the system call, the kernel wait.
 
 Three or four names in a stack of 40 frames answer the question. The tables of functions that are
 only plumbing are in this module.
@@ -49,7 +49,7 @@ class _Run(NamedTuple):
 
 
 class _Told:
-    """What one frame tells."""
+    """Properties of one frame."""
 
     __slots__ = (
         *("bare", "is_library", "is_named", "is_own", "is_plumbing", "is_script", "label", "located", "mark", "origin"),
@@ -86,7 +86,7 @@ class Sites:
         """System call and kernel wait, by the kernel's frames."""
 
     def of(self, stack: Stack) -> Site:
-        """Where ``stack`` (user frames, then kernel frames, outermost first) waits."""
+        """Site in which ``stack`` (user frames, then kernel frames, outermost first) waits."""
         user, kernel = user_and_kernel(stack)
         below = tuple(map(id, kernel))
         if below not in self._below:
@@ -171,7 +171,7 @@ def _call(called: str, system_call: str) -> list[str]:
 
 
 def _own_chain(frames: Iterator[_Own]) -> list[_Name]:
-    """Which of the frames, innermost first, are named: outermost first.
+    """Names of the frames that tell most, outermost first; ``frames``: innermost first.
 
     What is decisive is the last step from a function of the program into a library, if there is one: it is known from
     the stack alone.

@@ -1,4 +1,4 @@
-"""What a blocked thread waits for, from its raw stack: a lock, a timer, another thread, a peer, a device.
+"""Purposes of waits, from raw stacks: a lock, a timer, another thread, a peer, a device.
 
 Only frames of the kernel are asked, and those of libraries and runtimes between the program's innermost function and
 the system call: what a program calls its own functions changes nothing.
@@ -53,7 +53,7 @@ _LIBRARY_DEPTH = 64
 
 
 class Wait(NamedTuple):
-    """What a wait is for."""
+    """Purpose of a wait."""
 
     kind: str
     """Of `wait_kinds`."""
@@ -87,7 +87,7 @@ class Waits:
         self._kernels: dict[tuple[int, ...], tuple[str, str]] = {}
 
     def of(self, stack: Stack, state: str) -> Wait:
-        """What a thread waits for in this state (`model.states`). ``stack``: outermost frame first, without wakers."""
+        """Purpose of a wait in this state (`model.states`). ``stack``: outermost frame first, without wakers."""
         key = id(stack), state
         found = self._known.get(key)
         if found is None:
@@ -120,7 +120,7 @@ class Waits:
 
 
 class _Frame:
-    """What one frame tells."""
+    """Properties of one frame."""
 
     __slots__ = (
         *("bare", "frame", "gpu", "has_name", "in_brackets", "is_library", "is_linked_lock", "is_own"),
@@ -149,7 +149,7 @@ def wait_of(stack: Stack, state: str) -> Wait:
 
 
 class _Below:
-    """What is below the innermost function of the program: libraries, the system call, the kernel."""
+    """Frames below the innermost function of the program: libraries, the system call, the kernel."""
 
     def __init__(self, user: Sequence[_Frame], kernel: str, system_call: str, parked: str) -> None:
         self.kernel = kernel
@@ -163,7 +163,7 @@ class _Below:
         self._called = called
 
     def wait(self, state: str) -> Wait:
-        """In this state."""
+        """Purpose of a wait in this state."""
         nowhere = self._has_user_frames and self._only_placeholders and not self.kernel
         if state.startswith(RUNNABLE):
             # It waits no longer for what the kernel's functions show.
