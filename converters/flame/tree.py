@@ -232,7 +232,7 @@ def _root_column(samples: list[Sample], label: str) -> list[Key]:
 
 
 def _deltas(profile: Profile) -> list[int]:
-    """After minus before of every sample; [] unless the profile is differential."""
+    """Differences, after minus before, of all samples; [] unless the profile is differential."""
     if not is_differential(profile):
         return []
     return [sample.values[0] - sample.values[1] for sample in profile.samples]
