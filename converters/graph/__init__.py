@@ -1,1 +1,1 @@
-"""What a wait-for graph shows: its knots, and a part of it that fits."""
+"""Knots of a wait-for graph, and a part of it that fits."""

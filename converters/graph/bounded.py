@@ -50,7 +50,7 @@ def used(graph: WaitGraph) -> list[Node]:
 
 
 def _weights(graph: WaitGraph) -> dict[Node, int]:
-    """How much each node has to do with."""
+    """Weight of each node: the most time that it waits, or others wait for it."""
     of: dict[Node, list[int]] = defaultdict(lambda: [0, 0, 0])
     for (victim, waker), edge in graph.edges.items():
         of[victim][0] += edge.waited
