@@ -9,7 +9,7 @@ MOST_VALUES = 1000
 
 @dataclass(slots=True)
 class Answer:
-    """To one question, of one function: all its processes together."""
+    """Answer to one question, of one function: all its processes together."""
 
     ask: str
     """``hist``: a histogram; ``sum``; ``count-by``: how often each value was there."""

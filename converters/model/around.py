@@ -38,7 +38,7 @@ _PART = 1 << 16
 
 
 class Named(NamedTuple):
-    """What is drawn. ``name`` is hostile; ``category``: a kind of a `CallName`, or `CATEGORY`."""
+    """Name of something that is drawn. ``name`` is hostile; ``category``: a kind of a `CallName`, or `CATEGORY`."""
 
     name: str
     category: str
@@ -112,7 +112,7 @@ def _runs(calls: Array, rows: Array, chains: Array) -> Iterator[_Run]:
 
 
 def _outermost(calls: Array, rows: Array) -> Array:
-    """Which of the calls, sorted by thread and begin, begin after the ends of those before them."""
+    """True for each of the calls, sorted by thread and begin, that begins after the ends of those before it."""
     times, ends = np.unique(calls["end"], return_inverse=True)
     latest = np.maximum.accumulate(rows.astype(np.int64) * len(times) + ends)
     # The latest end of an earlier call of the thread; -1: it is the first one.
@@ -142,6 +142,6 @@ def _nested(runs: Iterable[_Run], chains: Sequence[tuple[int, ...]]) -> Array:
 
 
 def _common(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many of both are the same from the beginning on."""
+    """Number of elements, from the beginning on, that are the same in both."""
     same = (a == b for a, b in zip(one, other, strict=False))
     return next((i for i, equal in enumerate(same) if not equal), min(len(one), len(other)))

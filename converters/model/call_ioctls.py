@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class CallIoctls:
-    """Those of one command on one device, in the calls of a function by a process, and in the calls that these made.
+    """Ioctls of one command on one device, in the calls of a function by a process, and in the calls that these made.
     Times in ns: total = on_cpu + blocked + runnable, as in `CallTimes`. They are part of the function's time."""
 
     name: str

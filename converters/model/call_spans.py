@@ -8,7 +8,7 @@ from .scheduling import OPEN, Array, Scheduling, Threads
 
 
 def within(calls: Array, begin: int, end: int) -> Array:
-    """Those of which a part is from ``begin`` to ``end``; ends after that are still to come. Sorted by begin, outer
+    """Calls of which a part is from ``begin`` to ``end``; ends after that are still to come. Sorted by begin, outer
     calls before inner ones."""
     calls = calls[((calls["end"] == OPEN) | (calls["end"] >= begin)) & (calls["begin"] <= end)].copy()
     calls["end"][calls["end"] > end] = OPEN
@@ -61,8 +61,8 @@ def _cut(calls: Array, rows: Array, inner: Array, outer: Array) -> None:
 
 
 def nested_levels(calls: Array) -> Array:
-    """How many other calls of its thread are going on when each begins: a level that leaves every call its time, for
-    `cut_to_outer`. ``calls`` have ``begin``, ``end``, ``tid`` and ``life``."""
+    """Number of other calls of its thread that are going on when each begins: a level that leaves every call its time,
+    for `cut_to_outer`. ``calls`` have ``begin``, ``end``, ``tid`` and ``life``."""
     ends = np.where(calls["end"] == OPEN, np.iinfo(np.int64).max, calls["end"])
     order = np.lexsort((-ends, calls["level"], calls["begin"], calls["life"], calls["tid"]))
     ordered = calls[order]

@@ -70,17 +70,17 @@ class CallTimes:
 
     @property
     def own(self) -> int:
-        """Without the calls that these made."""
+        """Time of the calls without the calls that these made."""
         return self.total - self.inner
 
     @property
     def whole(self) -> int:
-        """With that of calls that have not ended."""
+        """Time of the calls with that of calls that have not ended."""
         return self.total + self.open_time
 
     @property
     def whole_own(self) -> int:
-        """The same without the calls that these made, so that all calls sum to the time in calls."""
+        """`whole` without the calls that these made, so that all calls sum to the time in calls."""
         return self.own + self.open_time - self.open_inner
 
     @property
@@ -89,7 +89,7 @@ class CallTimes:
 
     @property
     def mean(self) -> int:
-        """Of the latencies; 0 without calls."""
+        """Mean latency; 0 without calls."""
         return (self.total + self.earlier) // self.count if self.count else 0
 
     def quantile(self, share: float) -> int | None:

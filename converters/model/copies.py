@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Copies:
-    """Those of one function, process and direction that succeeded. Times in ns: total = on_cpu + blocked + runnable.
+    """Copies of one function, process and direction that succeeded. Times in ns: total = on_cpu + blocked + runnable.
 
     A copy that another one makes is only counted for the outer one."""
 

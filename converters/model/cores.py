@@ -101,7 +101,8 @@ def _traced(scheduling: Scheduling, tids: Array, times: Array) -> Array:
 
 
 def _taken_in(scheduling: Scheduling, switches: Array) -> Array:
-    """When tracing of the leaving thread began, if it was running then; -1: earlier, or it was created."""
+    """Times at which tracing of the leaving threads began, if they were running then; -1: earlier, or they were
+    created."""
     threads, created = scheduling.threads, scheduling.created
     rows = Threads(threads).rows(switches["prev_tid"], switches["time"])
     if not len(threads):

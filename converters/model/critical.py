@@ -14,7 +14,7 @@ NOT_TRACED = "not traced"
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """From ``begin`` to ``end``, in ns since the recording began, one thread did one thing."""
+    """Part of a path: one thread did one thing from ``begin`` to ``end``, in ns since the recording began."""
 
     begin: int
     end: int
@@ -30,7 +30,7 @@ class Segment:
 
     @property
     def time(self) -> int:
-        """Its length in ns."""
+        """Length in ns."""
         return self.end - self.begin
 
 

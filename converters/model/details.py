@@ -24,7 +24,8 @@ class Function(NamedTuple):
 
 
 class Mapping(NamedTuple):
-    """Where a file was mapped: only for the next pprof file, since frames' addresses are relative to their file."""
+    """Addresses to which a file was mapped: only for the next pprof file, since frames' addresses are relative to their
+    file."""
 
     start: int
     limit: int

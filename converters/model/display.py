@@ -1,4 +1,4 @@
-"""How the answer of a trace was shown: saved with it, so that it can be shown again in the same way."""
+"""Form in which the answer of a trace was shown: saved with it, so that it can be shown again in the same way."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BY: tuple[By, ...] = get_args(By)
 
 @dataclass(frozen=True)
 class CallsView:
-    """How the table of calls is to look. ``sort`` is one of `summary.calls_view.SORTS`; ``rows`` None: as many as the
+    """Form of the table of calls. ``sort`` is one of `summary.calls_view.SORTS`; ``rows`` None: as many as the
     summary has room for."""
 
     sort: str = "self"
@@ -30,7 +30,7 @@ USUAL = CallsView()
 
 @dataclass(frozen=True, slots=True)
 class Display:
-    """What the user asked for beside the measurement, and the command that was recommended."""
+    """Wishes of the user beside the measurement, and the command that was recommended."""
 
     view: CallsView = USUAL
     shows_idle: bool = False

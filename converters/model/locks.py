@@ -43,7 +43,7 @@ class LockThread:
 
 @dataclass(slots=True)
 class LockPlace:
-    """Where threads waited: functions, outermost first."""
+    """Place where threads waited: functions, outermost first."""
 
     frames: tuple[str, ...]
     time: int = 0

@@ -16,7 +16,8 @@ def is_incomplete(kind: str) -> bool:
 
 
 def divided(lost: Mapping[str, int]) -> tuple[dict[str, int], dict[str, int]]:
-    """What is missing, and what is only not complete: numbers above 0 by kind, without times of other kinds."""
+    """Losses that are missing, and those that only make it incomplete: numbers above 0 by kind, without times of other
+    kinds."""
     found = {kind: number for kind, number in lost.items() if number and not kind.startswith(TIME)}
     incomplete = {kind: number for kind, number in found.items() if is_incomplete(kind)}
     return {kind: number for kind, number in found.items() if kind not in incomplete}, incomplete

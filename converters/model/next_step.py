@@ -10,7 +10,7 @@ COMMAND = "COMMAND"
 
 
 class Whom(NamedTuple):
-    """How somebody chose what to trace. Words as a program gets them, not quoted; hostile."""
+    """Choice of what to trace. Words as a program gets them, not quoted; hostile."""
 
     options: tuple[str, ...] = ()
     """Those of scope: ``-p 4,5 --children``."""
@@ -38,7 +38,7 @@ class NextStep(NamedTuple):
         return (*self.first, *self.whom.options, *self.options)
 
     def without_command(self) -> NextStep:
-        """The same without the words of a command that is traced: `COMMAND` stands for them."""
+        """The step without the words of a command that is traced: `COMMAND` stands for them."""
         return self._replace(whom=self.whom._replace(command=(COMMAND,))) if self.whom.command else self
 
     @property

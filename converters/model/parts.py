@@ -110,7 +110,7 @@ def with_texts(part: _Part, change: Callable[[str, str, str, Any], str]) -> _Par
 
 
 def field_names(part: Any) -> tuple[str, ...]:
-    """Of a dataclass or a named tuple."""
+    """Names of the fields of a dataclass or a named tuple."""
     return tuple(field.name for field in fields(part)) if is_dataclass(part) else part._fields
 
 

@@ -1,4 +1,4 @@
-"""Which rank of a job a process is, and which GPUs it has open: from its environment and its files.
+"""Rank of a process in its job, and the GPUs that it has open: from its environment and its files.
 
 A value is the label of the samples of that process, under the variable's name in lower case with dashes."""
 

@@ -49,7 +49,7 @@ Stack = tuple[Frame, ...]
 
 
 class ValueType(NamedTuple):
-    """What a column of values means: ("off-cpu", "nanoseconds", "sum"), ("count", "count", "sum"), …
+    """Meaning of a column of values: ("off-cpu", "nanoseconds", "sum"), ("count", "count", "sum"), …
 
     ``aggregate`` says how the values of equal samples become one. 0 in a column of minima or maxima means that there
     was nothing to compare: on-CPU samples beside waits, for example.

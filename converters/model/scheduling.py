@@ -88,7 +88,7 @@ NO_STACK = -1
 
 
 class CallName(NamedTuple):
-    """What was called. ``name`` is hostile; ``kind``: ``call`` of a function, ``ioctl``, ``step``: a call that the user
+    """Name of what was called; hostile. ``kind``: ``call`` of a function, ``ioctl``, ``step``: a call that the user
     named as a step."""
 
     name: str
@@ -148,7 +148,7 @@ class Scheduling:
         return sum(len(getattr(self, name)) for name in _EVENTS)
 
     def lost(self) -> dict[str, int]:
-        """What is missing, by kind, as in `Profile.lost`."""
+        """Numbers of what is missing, by kind, as in `Profile.lost`."""
         found = {"scheduler events": int(self.losses["count"].sum()) + self.lost_outside}
         if self.kept:
             side = "older" if self.kept == "newest" else "newer"
@@ -175,7 +175,7 @@ def in_order(scheduling: Scheduling) -> Scheduling:
 
 
 def keep(scheduling: Scheduling, limit: int, kept: Literal["newest", "first"]) -> Scheduling:
-    """At most ``limit`` (> 0) events, the newest or the first ones, and everything within their time.
+    """Keeps at most ``limit`` (> 0) events, the newest or the first ones, and everything within their time.
 
     May be called again with more events: the number of dropped ones accumulates. Spans, threads and losses outside
     of the remaining time are dropped, too.
@@ -235,7 +235,7 @@ class Threads:
         self._tids = threads["tid"][self._order]
 
     def rows(self, tids: Array, times: Array) -> Array:
-        """For each pair of ``tids`` and ``times`` the last thread with that id created before that time; -1: none.
+        """Row of the last thread with each of ``tids`` created before each of ``times``; -1: none.
 
         Times before the first thread with an id are attributed to that thread: clocks of cores differ a little.
         """

@@ -1,4 +1,4 @@
-"""Who was inside a call at the same time, and who waited meanwhile."""
+"""Processes inside a call at the same time, and who waited meanwhile."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class SharedCall:
         return self.time / turns if turns else None
 
     def held(self) -> dict[int, int]:
-        """By process: for how long others were blocked during its turns."""
+        """Times for which others were blocked during a process's turns, by process."""
         found: dict[int, int] = {}
         for (_, holder), ns in self.waits.items():
             found[holder] = found.get(holder, 0) + ns

@@ -1,4 +1,4 @@
-"""Where threads wait: what `converters.summary.wait_sites` makes of a stack."""
+"""Sites where threads wait: what `converters.facts.wait_sites` makes of a stack."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Site(NamedTuple):
-    """Where a thread waits. Waits with equal sites are the same wait, in any thread or process."""
+    """Site where a thread waits. Waits with equal sites are the same wait, in any thread or process."""
 
     frames: tuple[str, ...]
     """Outermost first: caller, API, and the system call; empty if only the kernel is known. Names are bare."""

@@ -12,7 +12,7 @@ SLOW = 3
 
 
 class StepWait(NamedTuple):
-    """What was blocked in one place; ns."""
+    """Waits of a step in one place; ns."""
 
     site: Site
     time: int
@@ -20,7 +20,7 @@ class StepWait(NamedTuple):
 
 
 class StepRun(NamedTuple):
-    """What was sampled in one place, so many times; also what the kernel does for it."""
+    """Samples of a step in one place; also what the kernel does for it."""
 
     frames: tuple[str, ...]
     """Outermost first, as in `Site`; empty if only the kernel is known."""
@@ -81,7 +81,7 @@ class SlowSteps:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Those of a function and a thread that began and ended during the recording. Names are hostile."""
+    """Steps of a function and a thread that began and ended during the recording. Names are hostile."""
 
     name: str
     process: str
@@ -103,5 +103,5 @@ class Steps:
 
     @property
     def per_second(self) -> float | None:
-        """Of times in which all calls were seen. None for less than two steps there."""
+        """Steps per second in times in which all calls were seen. None for less than two steps there."""
         return self.between.count * 1e9 / self.span if self.between.count and self.span else None

@@ -1,4 +1,4 @@
-"""How long a thread has run, and how long it was blocked, up to any time: by the scheduler's events."""
+"""Times for which a thread has run, and was blocked, up to any time: by the scheduler's events."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .states import PREEMPTED_BIT
 
 
 class ThreadClocks:
-    """Of the threads of a recording, by their rows in ``scheduling.threads``."""
+    """Clocks of the threads of a recording, by their rows in ``scheduling.threads``."""
 
     def __init__(self, scheduling: Scheduling) -> None:
         self._begin, self._end = scheduling.begin, scheduling.end

@@ -1,4 +1,4 @@
-"""Who waits for whom: the wait-for graph of a profile with wakers.
+"""Wait-for graph of a profile with wakers.
 
 An edge leads from a thread that was blocked to the one that ended the wait. It has two times. `Edge.waited`: the whole
 waits that the second one ended. `Edge.passed_on`: the same after cascaded redistribution (F. Zhou et al., wPerf, OSDI
@@ -94,7 +94,7 @@ class WaitGraph:
         return found
 
     def mapped(self, to: Callable[[Node], Node], names: Mapping[Node, tuple[str, str]], by: str = "") -> WaitGraph:
-        """With other nodes in place of these, and the same times; ``names``: those of nodes that are new."""
+        """The graph with other nodes in place of these, and the same times; ``names``: those of nodes that are new."""
         made = WaitGraph(by=by or self.by)
         for (victim, waker), edge in self.edges.items():
             made.edges[to(victim), to(waker)].add(edge)
@@ -130,7 +130,7 @@ def waits_for(profile: Profile, processes: Mapping[int, str] | None = None) -> W
 
 
 def by_process(graph: WaitGraph) -> WaitGraph:
-    """The same with a node per process."""
+    """The graph with a node per process."""
     names = {_process(node): (process, "") for node, (process, _) in graph.names.items()}
     for node, name in graph.names.items():
         if node.tid and node.tid == node.pid:
@@ -143,14 +143,14 @@ def _process(node: Node) -> Node:
 
 
 def victim_of(labels: Labels) -> Node:
-    """Whose wait a sample with these labels is."""
+    """Node of the thread whose wait a sample with these labels is."""
     found = dict(labels)
     pid, tid = (number if isinstance(number := found.get(key), int) else 0 for key in ("pid", "tid"))
     return _thread(pid, tid, str(found.get("process", "")), str(found.get("thread", "")))
 
 
 def chain_of(sample: Sample) -> list[Node]:
-    """Who ended a wait, who had ended a wait of that one, and so on; never empty."""
+    """Nodes of the one that ended a wait, the one that had ended a wait of that one, and so on; never empty."""
     return _chain(sample, links(sample.stack))
 
 

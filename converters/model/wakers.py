@@ -1,4 +1,4 @@
-"""Who woke a thread, in its stack: FlameGraph's chain graphs.
+"""Wakers of a thread in its stack: FlameGraph's chain graphs.
 
 A stack of a wait is followed by `SEPARATOR`, the frames of the thread that ended the wait, innermost first, and that
 thread's process; then the same for the one that had ended a wait of that thread meanwhile, and so on. They are of
