@@ -78,7 +78,7 @@ class Demangler:
         self.failed += len(names)
 
     def _affordable(self, names: list[str]) -> list[str]:
-        """As many as there may be; the others have failed."""
+        """Names for which there is room, from the first on; the others have failed."""
         for i, name in enumerate(names):
             if len(name) > self._left:
                 self.failed += len(names) - i
