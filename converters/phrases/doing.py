@@ -1,4 +1,4 @@
-"""What threads do for whom others wait, in words. Names are unescaped (hostile)."""
+"""Words for what threads do for whom others wait. Names are unescaped (hostile)."""
 
 from __future__ import annotations
 

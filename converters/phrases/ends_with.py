@@ -1,4 +1,4 @@
-"""With whom waits end, in words. Names are unescaped (hostile)."""
+"""Words for those with whom waits end. Names are unescaped (hostile)."""
 
 from __future__ import annotations
 

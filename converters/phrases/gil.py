@@ -17,7 +17,7 @@ _MOST = 2
 
 
 def gil_sentence(shares: Sequence[GilShare]) -> str:
-    """About the process whose threads wait for it most, if that matters; else ""."""
+    """Sentence about the process whose threads wait for the GIL most, if that matters; else ""."""
     mattering = [each for each in shares if each.wall and each.gil.time >= thresholds.GIL_MATTERS * each.wall]
     if not mattering:
         return ""

@@ -12,7 +12,7 @@ _UNNAMED = ("0x", "#", "in ")
 
 
 def title(lock: LockTimes) -> str:
-    """Which lock it is. Names are unescaped (hostile)."""
+    """Words for a lock. Names are unescaped (hostile)."""
     kind = f"{lock.kind}, or another kind of wait," if lock.kind == FUTEX else lock.kind
     kind += " (used as a lock)" if lock.is_lock_like else ""
     if lock.owned_by == KERNEL:

@@ -47,14 +47,14 @@ _PLACES = 3
 
 
 class Sentences:
-    """For the verdicts of one profile."""
+    """Sentences for the verdicts of one profile."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self.words = Phrases(facts.threads)
 
     def of(self, verdict: Verdict) -> str:
-        """What is said of a verdict."""
+        """Sentence for a verdict."""
         return _BY_RULE[verdict.rule](self, verdict)
 
     def waits(self, verdict: Verdict) -> str:
@@ -122,7 +122,8 @@ class Sentences:
         )
 
     def blamed(self, judgement: Judgement) -> str:
-        """Who has a lock, which knows more than with whom waits end; or that; "" if nobody stands out."""
+        """Sentence about who has a lock, which knows more than with whom waits end; or about that; "" if nobody stands
+        out."""
         for verdict in judgement.blamed:
             if isinstance(verdict.detail, Holder):
                 return locks.holder(verdict.detail)
@@ -160,7 +161,7 @@ def _takers(detail: busy.Busy) -> str:
 
 
 def _runs_in(detail: busy.Busy, first: Finding) -> str:
-    """Where they run: by their preemptions, or by samples."""
+    """Words for the place where threads run: by their preemptions, or by samples."""
     frames = detail.lost_in.frames if detail.lost_in else first.runs_in
     return f", most often in {' → '.join(frames)}" if frames else ""
 
@@ -175,7 +176,7 @@ def everyone(threads: int) -> str:
 
 
 def all_of_cores(verdicts: Iterable[Verdict]) -> tuple[str, ...]:
-    """What verdicts on quotas, crowds and pools say, in this order: two of each."""
+    """Sentences of verdicts on quotas, crowds and pools, in this order: two of each."""
     found = {rule: list[Verdict]() for rule in (quota.RULE, crowd.RULE, pool_anew.RULE)}
     for verdict in verdicts:
         if verdict.rule in found:

@@ -43,7 +43,7 @@ def on_cores(whom: str, on_cpu: int, runnable: int, wall: int) -> str:
 
 
 class Phrases:
-    """For the threads of one profile."""
+    """Phrases for the threads of one profile."""
 
     def __init__(self, threads: dict[Thread, ThreadTimes]) -> None:
         self._threads = threads
@@ -135,7 +135,8 @@ class Phrases:
 
 
 def chain(finding: Finding) -> str:
-    """Where it waits. Paths that end in the same function are combined: ``allocate, release → lock``."""
+    """Words for the place where a finding waits. Paths that end in the same function are combined: ``allocate, release
+    → lock``."""
     ways = list(dict.fromkeys(place.site.frames for place in finding.places if place.site.frames))
     if not ways:
         return finding.places[0].site.kernel if finding.places else ""
