@@ -1,4 +1,4 @@
-"""How an answer was shown, in the data of our own that a profile carries: see `converters.pprof.metadata`."""
+"""Form of an answer, in the data of our own that a profile carries: see `converters.pprof.metadata`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_ROWS = 1 << 31
 
 
 def encoded(display: Display) -> dict[str, Any]:
-    """What JSON can hold, for `decoded`."""
+    """Data that JSON can hold, for `decoded`."""
     step = display.next_step
     told = None if step is None else {**step._asdict(), "whom": step.whom._asdict()}
     return {"view": asdict(display.view), "shows_idle": display.shows_idle, "next_step": told}

@@ -20,7 +20,7 @@ def decoded(entry: Any) -> LockTimes:
 
 
 def decoded_gil(entry: Any) -> GilTimes:
-    """The same of a process's waits for Python's interpreter lock."""
+    """A process's waits for Python's interpreter lock, from JSON."""
     return _with_lists(GilTimes, entry, {"waiters": GilThread, "holders": GilThread})
 
 

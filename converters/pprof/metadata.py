@@ -93,7 +93,7 @@ def encode(profile: Profile, columns: list[Column], generated: list[str]) -> str
 
 
 def _threads(threads: Sequence[ThreadTimes]) -> list[dict[str, Any]]:
-    """As `asdict`, which would copy what is in the fields, too."""
+    """Fields of the threads, as `asdict` gives them, which would copy what is in the fields, too."""
     names = [each.name for each in fields(ThreadTimes)]
     return [{name: getattr(thread, name) for name in names} for thread in threads]
 

@@ -14,7 +14,7 @@ _T = TypeVar("_T", Steps, SlowSteps, Spent)
 
 
 def encoded(steps: Steps) -> dict[str, Any]:
-    """What JSON can hold, for `decoded`."""
+    """Data that JSON can hold, for `decoded`."""
     slowest = [[each.number, each.begin, each.before, asdict(each.spent)] for each in steps.slowest]
     return {**asdict(steps), "slowest": slowest}
 

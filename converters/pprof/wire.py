@@ -33,12 +33,12 @@ def signed(number: int) -> bytes:
 
 
 def number_tag(field: int) -> bytes:
-    """What is before a field that is a `varint` or `signed` number other than 0."""
+    """Bytes before a field that is a `varint` or `signed` number other than 0."""
     return varint(field << 3 | _NUMBER)
 
 
 def bytes_tag(field: int) -> bytes:
-    """What is before a field that is `sized`."""
+    """Bytes before a field that is `sized`."""
     return varint(field << 3 | _BYTES)
 
 
