@@ -126,7 +126,7 @@ def _keys(lines: list[bytes], pid: bool) -> tuple[int, Labels]:
 
 
 def _name_and_number(word: bytes) -> tuple[bytes, bytes]:
-    """What a key says of a process; b"" for what it does not."""
+    """Name and number of a process in a key; b"" for what it does not tell."""
     if word.isdigit():
         return b"", word
     *name, last = word.rsplit(None, 1)

@@ -137,7 +137,7 @@ class _Dumps:
             self._line += lines
 
     def add_last(self, piece: bytes, above: bytes) -> None:
-        """Like `add`, for the last piece of the text, which may be cut. ``above``: the two pieces before it."""
+        """Adds the last piece of the text, which may be cut. ``above``: the two pieces before it."""
         lines = _lines(piece)
         inside = lines[-1]  # the last line if it has no line end, else b""
         if not inside:

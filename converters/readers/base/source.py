@@ -204,7 +204,7 @@ class Part:
         self._left = end - start
 
     def read(self, size: int = -1) -> bytes:
-        """Like `io.RawIOBase.read`."""
+        """Reads as `io.RawIOBase.read` does."""
         data = self._file.read(self._left if size < 0 else min(size, self._left))
         self._left -= len(data)
         return data
@@ -219,7 +219,7 @@ class _Raw:
         """Bytes."""
 
     def read(self, size: int = -1) -> bytes:
-        """Like `io.RawIOBase.read`."""
+        """Reads as `io.RawIOBase.read` does."""
         data = self._file.read(size)
         self.size += len(data)
         return data
@@ -252,7 +252,7 @@ class _Utf16:
         self._rest = b""
 
     def read(self, size: int) -> bytes:
-        """Like `io.RawIOBase.read`."""
+        """Reads as `io.RawIOBase.read` does."""
         while not self._rest:
             data = self._file.read(size)
             self._rest = self._decode(data, final=not data).encode()
@@ -275,7 +275,7 @@ class _Zstd:
         """Offset of the unread part of ``_data``, which may have 32 MiB: too much to copy for each read."""
 
     def read(self, size: int) -> bytes:
-        """Like `io.RawIOBase.read`. EOFError when a frame is truncated."""
+        """Reads as `io.RawIOBase.read` does. EOFError when a frame is truncated."""
         while self._at >= len(self._data):
             packed = self._packed or self._file.read(_PACKED)
             if not packed:

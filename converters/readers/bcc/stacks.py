@@ -109,7 +109,7 @@ class _Stacks:
         return tuple(reversed(frames))
 
     def _end_of_kernel(self, names: list[bytes]) -> int:
-        """How many frames belong to the kernel: none, or up to the outermost of the first entry points."""
+        """Number of frames that belong to the kernel: none, or up to the outermost of the first entry points."""
         entries = [is_kernel(self._frame(name, "native")) for name in names]
         if True not in entries:
             return 0

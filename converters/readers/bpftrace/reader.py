@@ -244,7 +244,7 @@ class _Maps:
         self._line += 1
 
     def tell_cut(self, source: Source) -> None:
-        """To be called after all messages: StallscopeError if the last one is cut short and there is no other map."""
+        """Raises StallscopeError, after all messages, if the last one is cut short and there is no other map."""
         if self._cut and not self._tally.weights and not self._unread:
             source.fail_cut(self._line - 1)
 

@@ -61,7 +61,7 @@ class Bulk:
         return sum(map(len, events[:taken])) + taken * len(separator)
 
     def _take(self, events: list[bytes], shapes: list[Shape], numbers: range) -> int:
-        """How many events were read, from the first on. ``numbers``: for each event, how many preceded it."""
+        """Number of events that were read, from the first on. ``numbers``: for each event, how many preceded it."""
         if len(set(map(id, shapes))) == 1 and not shapes[0].phase:
             return self._take_run(events, shapes[0], numbers)
         places = [i for i, shape in enumerate(shapes) if not shape.phase]

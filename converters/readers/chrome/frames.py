@@ -119,7 +119,7 @@ def arguments(event: dict[str, Any]) -> Labels:
 
 
 def arguments_in(text: bytes) -> Labels:
-    """Like `arguments`, for the text of an event's last members: ``, "args": {…}``. () for invalid JSON."""
+    """`arguments` of the text of an event's last members: ``, "args": {…}``. () for invalid JSON."""
     try:
         return arguments(_decode(f'{{"":0,{text.decode()}}}'))
     except (ValueError, RecursionError):

@@ -32,7 +32,7 @@ Times = tuple[bytes, bytes, bytes, bytes]
 
 
 class Shape(NamedTuple):
-    """How to find the times in an event of this shape."""
+    """Texts by which the times in an event of this shape are found."""
 
     first: bytes = b""
     """The text before the first time, b"" if the times cannot be found."""

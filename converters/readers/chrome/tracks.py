@@ -99,7 +99,7 @@ class Tracks:
         return tuple(sorted(labels.items()))
 
     def _process(self, pid: Any) -> str:
-        """Its name, followed by its label if another process has the same name: ``python3.8 GPU 3``."""
+        """Name of a process, followed by its label if another process has the same name: ``python3.8 GPU 3``."""
         name, label = self._processes.get(pid, ""), self._process_labels.get(pid, "")
         if not label or label in name:
             return name

@@ -363,7 +363,7 @@ class _Lines(dict[bytes, tuple[Frame, ...]]):
 
 
 def _without_tracing(stack: Stack) -> Stack:
-    """Without the functions that the tracepoint itself called below __schedule."""
+    """The stack without the functions that the tracepoint itself called below __schedule."""
     for i in range(len(stack) - 1, -1, -1):
         if stack[i].name == _SCHEDULE and stack[i].kind == "kernel":
             return stack[: i + 1]

@@ -124,7 +124,7 @@ class Sums:
         _add(self._values, owner << 32, values)
 
     def add_counts(self, owner: int, counts: Iterable[tuple[int, int]]) -> None:
-        """Like `add`, for the number of occurrences of stacks that have a value."""
+        """Adds the number of occurrences of stacks that have a value."""
         _add(self._counts, owner << 32, counts)
 
     def items(self) -> Iterator[tuple[Stack, Labels, float, int]]:

@@ -135,7 +135,7 @@ class JsonParts(JsonStream):
         return cast("list[Any]", values)
 
     def ahead(self, size: int) -> str:
-        """Up to ``size`` characters from here on, as far as they are available."""
+        """Next characters, up to ``size``, as far as they are available."""
         return self._text[self._at : self._at + size]
 
     def skip(self, size: int) -> None:

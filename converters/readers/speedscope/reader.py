@@ -231,8 +231,8 @@ class _Document:
             profile.samples = self._sums(shown, events, scale)
 
     def _sums(self, shown: list[_Shown], events: list[Events], scale: int) -> list[Sample]:
-        """Like `add_up` for the spans; but a call of length 0 is below its caller even if that ends at the same time,
-        and times with fractions are rounded once, as a sum."""
+        """Sums as `add_up` makes them of spans; but a call of length 0 is below its caller even if that ends at the
+        same time, and times with fractions are rounded once, as a sum."""
         sums = Sums(self._frames)
         stacks = [-1]
         for caller, frame in self._nodes.calls():

@@ -163,7 +163,7 @@ def _are_whole(values: list[Any]) -> bool:
 
 
 def _packed(values: list[Any]) -> array[Any] | list[Any]:
-    """The same values in 8 bytes each, if they are all of one type and finite."""
+    """The values in 8 bytes each, if they are all of one type and finite; else as they are."""
     kinds = set(map(type, values))
     if kinds == {int} and min(values) >= -MAX_VALUE and max(values) < MAX_VALUE:
         return array("q", values)

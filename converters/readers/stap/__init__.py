@@ -1,1 +1,1 @@
-"""What SystemTap prints: backtraces of any script, and the lines of this project's own."""
+"""Output of SystemTap: backtraces of any script, and the lines of this project's own."""

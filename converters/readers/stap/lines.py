@@ -44,7 +44,7 @@ _BEGIN = re.compile(rb"stallscope (\d{1,5}) (\d{1,19}) (\d{1,19})")
 
 
 class Wait(NamedTuple):
-    """Off a core. Times in ns; ``since``: CLOCK_MONOTONIC; ``ran``: on a core before it, -1: not known."""
+    """Wait off a core. Times in ns; ``since``: CLOCK_MONOTONIC; ``ran``: on a core before it, -1: not known."""
 
     pid: int
     tid: int
@@ -128,7 +128,7 @@ class Left(NamedTuple):
 
 
 class Descriptor(NamedTuple):
-    """What a descriptor is from now on."""
+    """Meaning of a descriptor from now on."""
 
     pid: int
     fd: int
@@ -295,7 +295,7 @@ class Lines:
 
     @property
     def number(self) -> int:
-        """Of stacks so far."""
+        """Number of stacks so far."""
         return len(self._frames)
 
     def feed(self, data: bytes) -> Iterator[Line]:

@@ -36,7 +36,7 @@ class KernelNames(Protocol):
 
 
 class UserPlace(NamedTuple):
-    """Where a user frame is, as SystemTap tells it."""
+    """Place of a user frame, as SystemTap tells it."""
 
     symbol: str
     """The nearest one below that SystemTap knows, which may end long before; "": the module has none of the file."""
@@ -128,13 +128,13 @@ def _without_tables(stacks: Iterable[dict[int, bytes]], places: dict[bytes, User
 def _named(
     stacks: dict[int, dict[int, bytes]], places: dict[bytes, UserPlace], names: UserNames
 ) -> dict[int, tuple[Frame | None, ...]]:
-    """By number, the outermost first."""
+    """Frames by number, the outermost first."""
     whole = [[places[stack[key]] for key in sorted(stack)] for stack in stacks.values()]
     return {number: tuple(reversed(found)) for number, found in zip(stacks, names.frames(whole), strict=True)}
 
 
 def _user_frames(places: dict[bytes, UserPlace]) -> dict[bytes, Frame]:
-    """By what SystemTap tells alone."""
+    """Frames by text, from what SystemTap tells alone."""
     made = {text: _user_frame(place) for text, place in places.items()}
     names = Demangler().demangle({frame.name for frame in made.values()})
     return {text: frame._replace(name=names.get(frame.name, frame.name)) for text, frame in made.items()}
@@ -154,7 +154,7 @@ def _user_frame(place: UserPlace) -> Frame:
 def _kernel_names(
     frames: dict[int, dict[int, bytes]], kernel: set[int], kallsyms: KernelNames | None
 ) -> dict[bytes, Frame | None]:
-    """By text; None: a frame of the module that traces."""
+    """Frames by text; None: a frame of the module that traces."""
     import numpy as np
 
     texts = sorted({text for number in kernel for text in frames[number].values()})
@@ -177,7 +177,7 @@ def _kernel_frame(text: str, found: tuple[str, Module, int] | None) -> Frame | N
 
 
 def _without_tracer(frames: tuple[Frame | None, ...]) -> Stack:
-    """Without the probe's own frames, which are innermost."""
+    """The stack without the probe's own frames, which are innermost."""
     kept = list(frames)
     for position, frame in enumerate(frames):
         if frame is None:

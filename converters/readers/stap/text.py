@@ -9,7 +9,7 @@ _LETTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v
 
 
 def plain(text: bytes) -> bytes:
-    """What text_str() of SystemTap has escaped."""
+    """The text that text_str() of SystemTap has escaped."""
 
     def one(match: re.Match[str]) -> str:
         return _LETTERS.get(match[1]) or chr(int(match[1], 8) & 0xFF)
@@ -18,5 +18,5 @@ def plain(text: bytes) -> bytes:
 
 
 def unescaped(text: bytes) -> str:
-    """The same, as text."""
+    """The text that text_str() of SystemTap has escaped, as a string."""
     return plain(text).decode("utf-8", "surrogateescape")

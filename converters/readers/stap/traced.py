@@ -1,4 +1,4 @@
-"""What the scripts in this project's folder ``stap/`` print with plain ``stap``: version 1 of the lines that
+"""Output of the scripts in this project's folder ``stap/`` with plain ``stap``: version 1 of the lines that
 stap/README.md describes.
 
     stap -I stap/tapset … stap/offcpu.stp -x PID > x.stap.txt
@@ -86,7 +86,7 @@ def read(source: Source, options: ReadOptions) -> Profile:
 
 
 class _Taken:
-    """What the lines tell."""
+    """Tables of what the lines tell."""
 
     def __init__(self) -> None:
         self._names: dict[int, str] = {}
@@ -146,7 +146,7 @@ class _Taken:
         row[1] += count
 
     def profile(self, stacks: Stacks, options: ReadOptions) -> Profile:
-        """Of the first table that has rows."""
+        """Profile of the first table that has rows."""
         table = next((name for name in _TITLES if self._tables[name]), "waits")
         counts = table == "samples"
         columns = [ValueType("samples", "count")] if counts else [ValueType("time", "nanoseconds")]

@@ -75,7 +75,7 @@ def parse_header(line: str) -> Columns | None:
 
 
 def _is_value(name: str, suffix: str) -> bool:
-    """In callstacks only times can be distinguished from other columns by their names."""
+    """Whether a column has values. In callstacks only times can be distinguished from other columns by their names."""
     return name.endswith(suffix) if suffix else bool(re.fullmatch(r"[\w ]*time(:[\w ]+)*", name))
 
 
