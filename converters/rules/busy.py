@@ -40,7 +40,7 @@ class Busy(NamedTuple):
 
 
 class LostIn(NamedTuple):
-    """Where threads mostly were as they lost their cores to others: that comes with the clock, as samples do."""
+    """Place where threads mostly were as they lost their cores to others: that comes with the clock, as samples do."""
 
     frames: tuple[str, ...]
     times: int
@@ -80,7 +80,7 @@ def busy(facts: Facts) -> list[Finding]:
 
 
 def confidence(facts: Facts, groups: Sequence[Finding], explained: frozenset[int] = frozenset()) -> float:
-    """Of their time, without processes that are explained already."""
+    """Confidence in the running time of these groups, without processes that are explained already."""
     on_core = thresholds.SAMPLED_SAVES if facts.runs else thresholds.RUNNING_SAVES
     left = [each for each in groups if not each.pids <= explained]
     saved = sum(on_core * (each.time - each.runnable) + thresholds.QUEUED_SAVES * each.runnable for each in left)

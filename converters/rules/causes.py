@@ -1,4 +1,4 @@
-"""What those do for whom others wait: threads of the same process, peers, or who comes last at a barrier."""
+"""Work of those for whom others wait: threads of the same process, peers, or who comes last at a barrier."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .finding import CPU, Finding, Key, running, waiting
 
 
 def cause_of(facts: Facts, effect: Finding) -> Finding | None:
-    """What the threads that may end this wait do meanwhile; None if none was found."""
+    """Work of the threads that may end this wait, meanwhile; None if none was found."""
     asked = _asked(facts, effect)
     if asked is None:
         return None
@@ -40,7 +40,7 @@ def _asked(facts: Facts, effect: Finding) -> list[Thread] | None:
 
 
 def own_kinds(effect: str) -> tuple[str, ...]:
-    """What may keep a waited-for thread busy."""
+    """Kinds of work that may keep a waited-for thread busy."""
     if effect == SLEEP:
         return (CPU,)
     own = (CPU, SLEEP, LOCK, HELD, HALTED)
@@ -98,7 +98,7 @@ def _own_share(facts: Facts, thread: Thread, kinds: tuple[str, ...]) -> float:
 def causes_among(
     facts: Facts, asked: Iterable[Thread], kinds: tuple[str, ...], *, idle_too: bool = False
 ) -> list[Finding]:
-    """What these threads do most, by name, if it is enough to keep others waiting. ``idle_too``: also those of which
+    """Main work of these threads, by name, if it is enough to keep others waiting. ``idle_too``: also those of which
     it seems that they wait for work; who sleeps at steady intervals may have a lock all the same."""
     groups: dict[Key, dict[Thread, list[Place]]] = defaultdict(dict)
     runs: dict[Key, list[Thread]] = defaultdict(list)
@@ -117,7 +117,7 @@ def causes_among(
 
 
 def _mostly(facts: Facts, thread: Thread, kinds: tuple[str, ...]) -> tuple[str, list[Place]]:
-    """What a thread does most: run, or wait in one of these kinds."""
+    """Main work of a thread: to run, or to wait in one of these kinds."""
     times = facts.threads[thread]
     of: dict[str, int] = defaultdict(int)
     places: dict[str, list[Place]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""What threads do themselves for whom others wait: they wait for a device, sleep, wait for somebody else, or run."""
+"""Work of threads for whom others wait: they wait for a device, sleep, wait for somebody else, or run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Waits = Sequence[tuple[Sample, int]]
 
 
 class Doing(NamedTuple):
-    """Of some threads. Times in ns; names are unescaped (hostile)."""
+    """Work of some threads. Times in ns; names are unescaped (hostile)."""
 
     kind: str
     """They wait for a device (``name``), sleep until a timer wakes them, are blocked until a process (``name``,
@@ -43,7 +43,7 @@ class Doing(NamedTuple):
 
 
 class Doings:
-    """Of the threads of a graph."""
+    """Work of the threads of a graph."""
 
     def __init__(self, graph: WaitGraph, profile: Profile) -> None:
         """``profile``: that of the graph."""
@@ -76,7 +76,7 @@ class Doings:
         )
 
     def _blocked(self, ends: set[Node]) -> Doing | None:
-        """For whom the main threads of their processes wait, if they do nearly all the time, and mostly for one other
+        """A process for which the main threads of these wait, if they do nearly all the time, and mostly for one other
         process."""
         mains = {Node(THREAD, end.pid, end.pid) for end in ends}
         wall = self.wall(mains)
@@ -91,8 +91,8 @@ class Doings:
         return Doing(BLOCKED, blocked, wall, len(mains) > 1, name, pid, most)
 
     def _runs(self, ends: set[Node], waits: Waits) -> Doing | None:
-        """For how long they are on a core, and where, if it is for half of their time, or of what somebody waits for
-        them."""
+        """Time of these threads on a core, and the place, if it is for half of their time, or of what somebody waits
+        for them."""
         waiting: Counter[Node] = Counter()
         for sample, time in waits:
             waiting[victim_of(sample.labels)] += time
@@ -105,7 +105,7 @@ class Doings:
         return Doing(RUNS, on_cpu, wall, len(ends) > 1, frames=self._runs_in(ends), runnable=much)
 
     def _runs_in(self, threads: set[Node]) -> tuple[str, ...]:
-        """Where these threads are on cores for most of that time; () if no samples tell."""
+        """Place where these threads are on cores for most of that time; () if no samples tell."""
         if not {value_type.name for value_type in self._profile.value_types} >= SAMPLED:
             return ()
         times: Counter[tuple[str, ...]] = Counter()
@@ -116,8 +116,8 @@ class Doings:
         return _most(times, times.total())
 
     def _asleep(self, ends: set[Node], waits: Waits, whole: int) -> Doing | None:
-        """Where the last thread itself waits until a timer wakes it, if it does for most of the time. Without the
-        place, which is only known if it is traced, that would help nobody."""
+        """Place in which the last thread itself waits until a timer wakes it, if it does for most of the time. Without
+        the place, which is only known if it is traced, that would help nobody."""
         slept = sum(time for sample, time in waits if len(chain := chain_of(sample)) > 1 and chain[-1].kind == TIMER)
         if not slept or slept < thresholds.DOES_MOSTLY * whole:
             return None
@@ -133,7 +133,7 @@ class Doings:
 
 
 def _in_a_device(waits: Waits, whole: int) -> Doing | None:
-    """For which device the last thread itself waits, if it does for most of the time."""
+    """Device for which the last thread itself waits, if it does for most of the time."""
     times: Counter[tuple[str, ...]] = Counter()
     for sample, time in waits:
         last = chain_of(sample)[-1]

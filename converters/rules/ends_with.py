@@ -70,14 +70,14 @@ class EndsWith(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """Who waits: processes of one name; if there is a single process, its threads of one name."""
+    """Threads that wait: processes of one name; if there is a single process, its threads of one name."""
 
     process: str
     thread: str
 
 
 class _Culprit(NamedTuple):
-    """With whom a wait ends: other processes of one name; a single process or thread (pid, tid); or a device."""
+    """End of a wait: other processes of one name; a single process or thread (pid, tid); or a device."""
 
     name: str
     pid: int = 0
@@ -100,7 +100,7 @@ def find(facts: Facts) -> list[Verdict]:
 
 
 class Blame:
-    """Of the threads of a graph that do not only wait for work."""
+    """Search for those with whom waits end, among the threads of a graph that do not only wait for work."""
 
     def __init__(self, graph: WaitGraph, idle: set[Node], profile: Profile) -> None:
         """``profile``: that of the graph."""
@@ -114,7 +114,7 @@ class Blame:
         self._doings = Doings(graph, profile)
 
     def find(self) -> list[Verdict]:
-        """At most one."""
+        """Finds at most one verdict."""
         case = max(self._cases(), key=lambda case: (case.time, case), default=None)
         if case is None:
             return []
@@ -173,7 +173,7 @@ class Blame:
                 yield _Case(group, culprit, time, whole[group])
 
     def _asked_again(self) -> Counter[_Group]:
-        """What they wait for locks until a timer of their own ends it, and they ask again: for others, too."""
+        """Time of waits for locks that a timer of the group's own ends, and which are repeated: for others, too."""
         found: Counter[_Group] = Counter()
         column, waits, parts = self._profile.index(COLUMN), Waits(), []
         for sample in self._profile.samples:
@@ -234,7 +234,7 @@ class Blame:
 
 
 def _where(samples: list[tuple[Sample, int]], whole: int) -> tuple[str, ...]:
-    """Where most of these waits were ended."""
+    """Place where most of these waits were ended."""
     times: Counter[tuple[str, ...]] = Counter()
     wakers = Wakers()
     for sample, time in samples:

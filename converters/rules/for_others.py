@@ -48,7 +48,7 @@ def effects(facts: Facts) -> list[Finding]:
 
 
 def _wanted(facts: Facts, mains: set[Thread]) -> dict[Key, Key]:
-    """By (kind, process, frames): the causes that take enough of the time of one of ``mains``."""
+    """Causes that take enough of the time of one of ``mains``, by (kind, process, frames)."""
     found: dict[Key, Key] = {}
     for thread in mains:
         if facts.is_idle(thread):
@@ -66,7 +66,7 @@ def _wanted(facts: Facts, mains: set[Thread]) -> dict[Key, Key]:
 
 
 def saves(kind: str) -> float:
-    """Which part of a wait of this kind is believed to be saved."""
+    """Part of a wait of this kind that is believed to be saved."""
     return {SLEEP: thresholds.SLEEP_SAVES, EVENTS: thresholds.EVENTS_SAVE}.get(kind, 1.0)
 
 

@@ -33,7 +33,7 @@ def _verdict(facts: Facts, held: Finding) -> Verdict:
 
 
 def _holder(facts: Facts, held: Finding) -> Finding | None:
-    """What main threads of related processes do that do not wait for a lock which processes share: one may have it."""
+    """Work of main threads of related processes that do not wait for a lock which processes share: one may have it."""
     if len(facts.process_names) > thresholds.RELATED_NAMES:
         return None
     asked = [thread for thread in facts.own if thread[0] == thread[1] and thread[0] not in held.pids]

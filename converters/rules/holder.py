@@ -37,7 +37,7 @@ class Holder(NamedTuple):
 
 
 def find(facts: Facts) -> list[Verdict]:
-    """Of the lock that is waited for most, if it is contended and that matters."""
+    """Finds the holder of the lock that is waited for most, if it is contended and that matters."""
     if not facts.recorded:
         return []
     profile = facts.recorded.profile

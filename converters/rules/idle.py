@@ -16,7 +16,7 @@ _KINDS = (EVENTS, THREAD, WORK, SLEEP)
 
 
 def find(facts: Facts) -> list[Verdict]:
-    """At most one, on the event loops."""
+    """Finds at most one verdict, on the event loops."""
     used = sum(facts.threads[thread].on_cpu + facts.threads[thread].runnable for thread in facts.own)
     loops: dict[Thread, list[Place]] = {}
     for thread in facts.own:
@@ -35,7 +35,7 @@ def find(facts: Facts) -> list[Verdict]:
 
 
 def _top(facts: Facts, thread: Thread) -> Place | None:
-    """Where a thread waits longest, if it mostly waits there."""
+    """Place where a thread waits longest, if it mostly waits there."""
     places = facts.waits_of(thread)
     top = max(places, key=lambda place: (places[place].time, place), default=None)
     return top if top and 2 * places[top].time > facts.threads[thread].wall else None

@@ -47,7 +47,7 @@ def find(facts: Facts) -> list[Verdict]:
 
 
 def _seen(facts: Facts, thread: Thread) -> _Times:
-    """Where a thread runs: by samples, or by its preemptions."""
+    """Places where a thread runs: by samples, or by its preemptions."""
     times: _Times = Counter()
     if facts.runs:
         for run, total in facts.runs.get(thread, {}).items():
@@ -75,7 +75,7 @@ def _verdict(facts: Facts, members: dict[Thread, _Times], polling: set[Thread]) 
 
 
 def _cause(facts: Facts, finding: Finding, polling: set[Thread]) -> Finding | None:
-    """What others of these processes, and main threads of similar ones, do meanwhile, if they do not poll, too."""
+    """Work of others of these processes, and of main threads of similar ones, meanwhile, if they do not poll, too."""
     names = {facts.process_of(thread) for thread in finding.threads}
     asked = [
         thread

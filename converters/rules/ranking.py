@@ -1,4 +1,4 @@
-"""Which verdict matters most: the one that saves most time, by what is believed of it; causes before their effects."""
+"""Order of verdicts: first the one that saves most time, by what is believed of it; causes before their effects."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Dominance(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """What is said of a profile."""
+    """Judgement of a profile."""
 
     verdicts: tuple[Verdict, ...]
     """The most important first, without those that others tell of."""
@@ -60,7 +60,7 @@ class Judgement(NamedTuple):
 
     @property
     def ends_with(self) -> EndsWith | None:
-        """With whom waits end."""
+        """Detail of the verdict on those with whom waits end."""
         return next((each.detail for each in self.blamed if isinstance(each.detail, EndsWith)), None)
 
 
@@ -99,7 +99,7 @@ def _replaced(verdicts: Verdicts, old: Verdict, new: Verdict | None) -> Verdicts
 
 
 def _only_one_deadlock(verdicts: Verdicts, _facts: Facts) -> Verdicts:
-    """What its threads wait for is told in its sentence."""
+    """Keeps one deadlock: what its threads wait for is told in its sentence."""
     found = _of(verdicts, deadlock.RULE)
     if not found:
         return verdicts
@@ -174,7 +174,7 @@ def _troubles_over_effects(verdicts: Verdicts, _facts: Facts) -> Verdicts:
 
 
 def _main_over_workers(verdicts: Verdicts, _facts: Facts) -> Verdicts:
-    """What main threads wait for tells of the whole process, unless it may be work."""
+    """Drops verdicts on workers where main threads wait: that tells of the whole process, unless it may be work."""
     if any(each.wait_kind != EVENTS for each in _of(verdicts, for_others.RULE)):
         return [each for each in verdicts if each.rule != workers.RULE]
     return verdicts
@@ -202,7 +202,7 @@ def _is_telling(effect: Finding, facts: Facts) -> bool:
 
 
 def _causes_tell_of_effects(verdicts: Verdicts, _facts: Facts) -> Verdicts:
-    """Their sentence tells of the waits that they cause."""
+    """Gives causes the waits that they cause: their sentence tells of these."""
     for effect in _of(verdicts, for_others.RULE):
         leading = [each for each in _of(verdicts, held_up.RULE) if _leads_to(each, effect)]
         for held in leading:
@@ -258,7 +258,7 @@ def _all_wait_over_waits(verdicts: Verdicts, _facts: Facts) -> Verdicts:
 
 
 def _idle_over_events(verdicts: Verdicts, _facts: Facts) -> Verdicts:
-    """What waits for events without running is told as such."""
+    """Drops waits for events where the process is idle: what waits without running is told as such."""
     if not _of(verdicts, idle.RULE):
         return verdicts
     return [

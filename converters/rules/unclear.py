@@ -1,4 +1,4 @@
-"""For much of the time it is not known where threads were: stacks or events were lost."""
+"""Unknown places of threads for much of the time: stacks or events were lost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ RULE = "unclear"
 
 
 def find(facts: Facts) -> list[Verdict]:
-    """At most one; its detail is the share of the threads' time, without those that only wait for work."""
+    """Finds at most one verdict; its detail is the share of the threads' time, without those that only wait for
+    work."""
     unknown = sum(
         total.time
         for thread in facts.own

@@ -81,7 +81,7 @@ class Verdict:
 
     @property
     def wait_kind(self) -> str:
-        """Of `wait_kinds`, or `CPU`; "" if it is of no single wait."""
+        """Kind of the wait, one of `wait_kinds`, or `CPU`; "" if it is of no single wait."""
         return self.finding.kind if self.finding else ""
 
 
