@@ -48,7 +48,7 @@ def critical_path(scheduling: Scheduling, thread: int) -> CriticalPath:
 
 @dataclass(slots=True)
 class _Position:
-    """Where the walk is: with a thread at a time, down to ``lower``."""
+    """Position of the walk: with a thread at a time, down to ``lower``."""
 
     thread: int
     time: int
@@ -114,7 +114,7 @@ class _Walk:
         return at.found
 
     def _before_first(self, at: _Position) -> None:
-        """Before the first phase of a thread the one that created it is on the path."""
+        """Moves to the thread that created this one: before the first phase of a thread that one is on the path."""
         parent = self._parent(at.thread)
         if parent >= 0 and parent != at.thread and parent not in at.behind:
             at.thread = parent
@@ -139,7 +139,7 @@ class _Walk:
         return int(self._threads["tid"][thread])
 
     def _waker(self, thread: int, place: int, time: int) -> int:
-        """Who ended the wait that ends at ``time``; `NOBODY`: no thread, or not known."""
+        """Row of the thread that ended the wait that ends at ``time``; `NOBODY`: no thread, or not known."""
         following = place + 1
         if following >= int(self._first[thread + 1]) or int(self._ends[place]) != time:
             return NOBODY
@@ -151,7 +151,7 @@ class _Walk:
 
 
 def _merged(backwards: list[Segment]) -> list[Segment]:
-    """In the order of time; equal ones that follow each other are one."""
+    """Segments in the order of time; equal ones that follow each other are one."""
     found: list[Segment] = []
     for segment in reversed(backwards):
         if found and replace(found[-1], begin=segment.begin, end=segment.end) == segment:

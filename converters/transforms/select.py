@@ -34,12 +34,12 @@ def drop(profile: Profile, key: str, patterns: Sequence[Pattern]) -> Profile:
 
 
 def focus(profile: Profile, pattern: Pattern) -> Profile:
-    """Like pprof's: samples with a frame that matches (see `samples.matching`)."""
+    """Keeps samples with a frame that matches, as pprof does (see `samples.matching`)."""
     return _with_frames(profile, matching(pattern), wanted=True)
 
 
 def ignore(profile: Profile, pattern: Pattern) -> Profile:
-    """Like pprof's: samples without any frame that matches."""
+    """Keeps samples without any frame that matches, as pprof does."""
     return _with_frames(profile, matching(pattern), wanted=False)
 
 
@@ -67,7 +67,7 @@ def _selected(profile: Profile, key: str, patterns: Sequence[Pattern], *, wanted
 
 
 def _of_samples(profile: Profile, samples: list[Sample]) -> Profile:
-    """With some of its samples: what is not theirs alone is dropped."""
+    """The profile with some of its samples: what is not theirs alone is dropped."""
     return replace(
         profile,
         samples=samples,

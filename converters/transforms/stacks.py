@@ -11,13 +11,13 @@ from .samples import ByFrame, Pattern, matching, with_stacks
 
 
 def hide(profile: Profile, pattern: Pattern) -> Profile:
-    """Like pprof's: removes the frames that match. A sample whose frames are all hidden is left out."""
+    """Removes the frames that match, as pprof does. A sample whose frames are all hidden is left out."""
     matched = matching(pattern)
     return _visible(profile, ByFrame(lambda frame: not matched[frame]))
 
 
 def show(profile: Profile, pattern: Pattern) -> Profile:
-    """Like pprof's: keeps only the frames that match. A sample that has none is left out."""
+    """Keeps only the frames that match, as pprof does. A sample that has none is left out."""
     return _visible(profile, matching(pattern))
 
 
