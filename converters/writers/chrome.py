@@ -34,7 +34,7 @@ _FIRST_FREE_ID = 1 << 22
 
 
 class _Place(NamedTuple):
-    """Where a track is shown; unknown names are ""."""
+    """Place where a track is shown; unknown names are ""."""
 
     pid: int
     tid: int

@@ -238,7 +238,7 @@ def writing(
     force: bool = False,
     owner: Owner | None = None,
 ) -> Iterator[Callable[[], None]]:
-    """What writes each of the paths."""
+    """Yields a function for each of the paths, which writes it."""
     for path in paths:
         yield partial(write, profile, path, options, force=force, owner=owner)
 

@@ -205,7 +205,7 @@ def _forest(profile: Profile, options: WriteOptions, columns: list[int], chosen:
 
 
 def _node_marks(forest: _Forest, stacks: list[_Sums]) -> list[str]:
-    """Per node: which value accounts for most of it. ``stacks``: the sums by value of each stack."""
+    """Value that accounts for most of each node. ``stacks``: the sums by value of each stack."""
     sums: list[_Sums] = []
     path: list[_Sums] = []
     for shared, added, mine in zip(forest.shared, forest.added, stacks, strict=True):

@@ -63,7 +63,7 @@ def bundles(context: Context) -> Iterator[bytes]:
 
 
 def _wakers_have_their_core(switches: Array, wakeups: Array) -> Array:
-    """Which wake-ups come from the thread on the same core, according to the switches before them."""
+    """True for wake-ups that come from the thread on the same core, according to the switches before them."""
     found = np.zeros(len(wakeups), bool)
     for cpu in np.unique(wakeups["cpu"]):
         mine = switches[switches["cpu"] == cpu]

@@ -12,7 +12,7 @@ _NEVER = np.iinfo(np.int64).max
 
 
 def freed(scheduling: Scheduling, known: Threads) -> Array:
-    """When the kernel frees each thread that has exited (`EXIT`): just after its last switch, by time.
+    """Times at which the kernel frees each thread that has exited (`EXIT`): just after its last switch.
 
     The first thread of a process stays until the others are gone, and is not freed if one of them is still there: the
     kernel does this (``delay_group_leader``), and the viewer takes it as the end of the process.

@@ -92,7 +92,7 @@ def messages(field: int, columns: Sequence[Column]) -> Column:
 
 
 def constant(piece: bytes, count: int) -> Column:
-    """The same piece for all records."""
+    """Column with one piece for all records."""
     return Column(np.tile(np.frombuffer(piece, np.uint8), count), np.full(count, len(piece), np.int64))
 
 

@@ -123,7 +123,7 @@ def _head(scheduling: Scheduling, state: int, stack: int, frames: StackFrames) -
 
 
 def _arrows(scheduling: Scheduling, found: Array, places: list[tuple[int, int]]) -> Iterator[str]:
-    """From the waker's running slice to the woken thread's wait for a core: both slices must exist."""
+    """Arrows from the waker's running slice to the woken thread's wait for a core: both slices must exist."""
     woken = found[found["waker"] != NOBODY]
     wakers = np.where(woken["waker"] > 0, Threads(scheduling.threads).rows(woken["waker"], woken["begin"]), -1)
     known = wakers >= 0
@@ -137,8 +137,8 @@ def _arrows(scheduling: Scheduling, found: Array, places: list[tuple[int, int]])
 
 
 def _calls(scheduling: Scheduling, places: list[tuple[int, int]]) -> Iterator[str]:
-    """On tracks of their own: a call begins and ends in the middle of the thread's states, and events of one track must
-    nest."""
+    """Calls on tracks of their own: a call begins and ends in the middle of the thread's states, and events of one
+    track must nest."""
     calls, rows = of_threads(scheduling, Threads(scheduling.threads))
     for row in np.unique(rows).tolist():
         name = printable(scheduling.names[scheduling.threads["name"][row]])

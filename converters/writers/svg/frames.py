@@ -132,7 +132,7 @@ class Frames:
         return f"{data} {node.events}" if tree.counted else data
 
     def _told(self, node: Node) -> str:
-        """The same in words, for the frame's title."""
+        """Text with the value of a node in words, for the frame's title."""
         graph, tree = self._graph, self._graph.tree
         line = f"{graph.unit.told(node.total)} · {share(node.total, tree.total)}"
         if tree.differential:

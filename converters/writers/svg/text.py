@@ -74,7 +74,7 @@ class Unit:
         return human(value if self.factor == 1 else value * self.factor, self.name)
 
     def told(self, value: int) -> str:
-        """Like `human`, including what is counted: ``15 samples``."""
+        """`human`, including what is counted: ``15 samples``."""
         return counted(value, printable(self.things)) if self.things else self.human(value)
 
     def change(self, after: int, before: int) -> str:
@@ -136,7 +136,7 @@ class Labels:
 
 
 def fit(name: str, width: float, char_width: float) -> tuple[str, float]:
-    """As much of ``name`` as certainly fits in ``width`` px, "" if that is too little; and a bound of its width.
+    """Beginning of ``name`` that certainly fits in ``width`` px, "" if that is too little; and a bound of its width.
 
     A path loses its beginning, everything else its end. The bound is 0 for plain ASCII. Other characters may have any
     width: such a label needs the bound as its textLength.

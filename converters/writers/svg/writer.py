@@ -180,7 +180,7 @@ def _line(css: str, y: float, text: str, width: int, char_width: float = _PROSE_
 
 
 def _legend(graph: Graph) -> str:
-    """As many swatches as fit into the width."""
+    """Swatches of the legend, as many as fit into the width."""
     parts = []
     x = PAD
     for css, text in graph.palette.legend(graph.tree):
@@ -214,7 +214,8 @@ def _subtitle(graph: Graph) -> str:
 
 
 def _amount(graph: Graph) -> str:
-    """What was measured: ``150 ms wall``; in a chart ``150 ms of wall``; with --total ``150 ms of 200 ms wall``."""
+    """Amount that was measured: ``150 ms wall``; in a chart ``150 ms of wall``; with --total ``150 ms of 200 ms
+    wall``."""
     tree, unit = graph.tree, graph.unit
     name, measured = tree.value_type.name, unit.human(tree.measured)
     if graph.options.total:

@@ -57,7 +57,7 @@ def quoted(text: str) -> str:
 
 
 def labelled(text: str) -> str:
-    """The same for a label, in which Graphviz replaces HTML's entities (``&lt;``)."""
+    """`quoted` for a label, in which Graphviz replaces HTML's entities (``&lt;``)."""
     return quoted(text.replace("&", "&amp;"))
 
 

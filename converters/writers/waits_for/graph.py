@@ -1,4 +1,4 @@
-"""What the formats of a wait-for graph have in common: nodes and edges with safe names, and those that are drawn."""
+"""Common parts of the formats of a wait-for graph: nodes and edges with safe names, and those that are drawn."""
 
 from __future__ import annotations
 
