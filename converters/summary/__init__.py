@@ -1,1 +1,1 @@
-"""What an off-CPU profile says: the figures, the answer in words, and both for a terminal."""
+"""Summary of a profile: the figures, the answer in words, and both for a terminal."""

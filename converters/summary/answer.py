@@ -99,7 +99,7 @@ def _nothing(summary: Summary) -> str:
 
 
 def _of_samples(summary: Summary) -> tuple[str, ...]:
-    """For profiles with samples only: what runs, and its share of the time."""
+    """Answer of profiles with samples only: what runs, and its share of the time."""
     work = _work_sentence(summary) or "No sample found a thread at work."
     if not summary.times.wall:
         return (work,)
@@ -121,7 +121,7 @@ def _who_tells_the_rest(summary: Summary) -> str:
 
 
 def _work_sentence(summary: Summary) -> str:
-    """What most of the weight is spent on; "" when nothing stands out."""
+    """Sentence on the function that most of the weight is spent on; "" when nothing stands out."""
     total = sum(work.weight for work in summary.running)
     works = by_function(summary.running)
     top = next((work for work in works if work.samples and work.weight >= thresholds.SIGNIFICANT * total), None)

@@ -1,4 +1,4 @@
-"""Who blocks the threads of a profile with wakers: for the tables of a summary."""
+"""Blockers of the threads of a profile with wakers: for the tables of a summary."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from .blocking import Blocking, blocking_of
 
 
 def blocking(graph: WaitGraph, idle: Iterable[Thread]) -> Blocking:
-    """Without what these threads wait for."""
+    """Blocking of all threads without what ``idle`` ones wait for."""
     return blocking_of(graph, {node_of(thread) for thread in idle})

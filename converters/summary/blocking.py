@@ -1,4 +1,4 @@
-"""Who blocks whom, and for how long: the wait-for graph of a summary, without threads that only wait for work."""
+"""Wait-for graph of a summary: who blocks whom, and for how long, without threads that only wait for work."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ class Blocking:
     knots: tuple[KnotOf, ...] = ()
 
     def blocked_by(self, index: int) -> list[tuple[int, int]]:
-        """Who blocked a node, and for how long; the longest first."""
+        """Nodes that blocked this one, and for how long; the longest first."""
         return _ordered((end, time) for (victim, end), time in self.ends.items() if victim == index)
 
     def blocks(self, index: int) -> list[tuple[int, int]]:
-        """Whom a node blocked."""
+        """Nodes that this one blocked, and for how long; the longest first."""
         return _ordered((victim, time) for (victim, end), time in self.ends.items() if end == index != victim)
 
     def to_json(self) -> dict[str, Any]:

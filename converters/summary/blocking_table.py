@@ -1,4 +1,4 @@
-"""Who blocks whom: a table, and a matrix that fits into 80 columns."""
+"""Table of who blocks whom, and a matrix that fits into 80 columns."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _KNOTS = 2
 
 
 def blocking_blocks(of: Blocking, rows: int = _ROWS, *, with_matrix: bool = True) -> Iterator[RenderableType]:
-    """What is printed: the table, the matrix if there are enough processes, knots."""
+    """Yields the table, the matrix if there are enough processes, and knots."""
     from rich.text import Text
 
     if not of.total:

@@ -27,11 +27,11 @@ class Made:
 
     @property
     def time(self) -> int:
-        """In ns, also that of ioctls that had not ended."""
+        """Time in ns, also that of ioctls that had not ended."""
         return sum(one.total + one.open_time for one in self.each)
 
     def line(self) -> str:
-        """For the table."""
+        """Line for the table."""
         of, total = self.each[0], sum(one.total for one in self.each)
         number, going_on = sum(one.count for one in self.each), sum(one.open_count for one in self.each)
         what = f"{count(number)} × {printable(of.frame)}"
@@ -43,7 +43,7 @@ class Made:
 
 
 def made_by_calls(profile: Profile) -> dict[tuple[str, str], tuple[Made, ...]]:
-    """By name and library of the function: its ioctls, the longest time first."""
+    """Ioctls of each function by its name and library, the longest time first."""
     groups: dict[tuple[str, str], dict[str, list[CallIoctls]]] = defaultdict(lambda: defaultdict(list))
     for one in profile.call_ioctls:
         groups[one.name, one.library][one.frame].append(one)
@@ -62,7 +62,7 @@ def made_by_calls(profile: Profile) -> dict[tuple[str, str], tuple[Made, ...]]:
 
 
 def _blocked_in(profile: Profile) -> dict[tuple[str, str], dict[str, int]]:
-    """By function and frame of the ioctl: the kernel functions in which threads were blocked, and for how long."""
+    """Kernel functions in which threads were blocked, and for how long, by function and frame of the ioctl."""
     found: dict[tuple[str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
     places = Places()
     for sample in profile.samples:
@@ -74,14 +74,14 @@ def _blocked_in(profile: Profile) -> dict[tuple[str, str], dict[str, int]]:
 
 
 def lines(made: Sequence[Made]) -> list[str]:
-    """Under a function's row."""
+    """Lines under a function's row."""
     shown = [f"ioctl {one.line()}" for one in made[:_SHOWN]]
     rest = made[_SHOWN:]
     return [*shown, f"{count(len(rest))} more ioctls"] if rest else shown
 
 
 def to_json(made: Sequence[Made], pid: int) -> list[dict[str, Any]]:
-    """Those of one process. Times in ns."""
+    """Entries for the ioctls of one process. Times in ns."""
     return [
         {
             "name": json_text(one.command),

@@ -1,4 +1,4 @@
-"""What the stack of a sample of calls says: the functions that were timed, the ioctl, and where the kernel waited."""
+"""Meaning of the stack of a sample of calls: the functions that were timed, the ioctl, and where the kernel waited."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Places:
 
 
 class Times(NamedTuple):
-    """In ns."""
+    """Times in ns."""
 
     on_cpu: int = 0
     blocked: int = 0

@@ -1,4 +1,4 @@
-"""What the threads that call CUDA, or another library, wait for: the GPU, the driver, or neither."""
+"""Waits of the threads that call CUDA, or another library: for the GPU, the driver, or neither."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LITTLE = 0.001
 
 @dataclass(slots=True)
 class CallTime:
-    """Of the calling threads of one process. The parts sum to ``wall``."""
+    """Time of the calling threads of one process. The parts sum to ``wall``."""
 
     pid: int
     process: str
@@ -53,8 +53,8 @@ class CallTime:
 
 
 def call_times(profile: Profile) -> tuple[CallTime, ...]:
-    """By process, the most time of calling threads first. Empty if stacks have no functions, or a thread's account is
-    missing: then what is outside of calls is not known. Empty, too, if none of the functions is CUDA's."""
+    """Times by process, the most time of calling threads first. Empty if stacks have no functions, or a thread's
+    account is missing: then what is outside of calls is not known. Empty, too, if none of the functions is CUDA's."""
     if not any(_OF_CUDA.match(call.name) for call in profile.calls):
         return ()
     inside = _inside(profile)
@@ -78,7 +78,7 @@ def call_times(profile: Profile) -> tuple[CallTime, ...]:
 
 
 def _inside(profile: Profile) -> dict[tuple[Any, Any], dict[str, Times]]:
-    """By process and thread: the parts of the time in calls. Empty if no stack has a function."""
+    """Parts of the time in calls, by process and thread. Empty if no stack has a function."""
     found: dict[tuple[Any, Any], dict[str, Times]] = defaultdict(
         lambda: {"gpu": Times(), "driver": Times(), "other": Times()}
     )
@@ -101,7 +101,7 @@ def _kind(place: Place) -> str:
 
 
 def answer_of_times(times: Sequence[CallTime]) -> tuple[str, ...]:
-    """What the calling threads of all processes wait for."""
+    """Sentence on what the calling threads of all processes wait for."""
     wall = sum(each.wall for each in times)
     if not wall:
         return ()

@@ -49,7 +49,7 @@ class Calls:
 
     @property
     def time(self) -> int:
-        """In ns: without the calls that these made, so that all calls sum to the time in calls."""
+        """Time in ns, without the calls that these made, so that all calls sum to the time in calls."""
         return self.total.whole_own
 
     @property
@@ -61,7 +61,8 @@ class Calls:
 
     @property
     def processes(self) -> str:
-        """How many made these calls: ``3 processes``. Of processes that are added up each can have made some."""
+        """Number of processes that made these calls: ``3 processes``. Of processes that are added up each can have made
+        some."""
         ended = any(is_sum(call.pid) for call in self.each)
         return f"{'up to ' if ended else ''}{plural(self.number, 'process')}"
 
@@ -136,7 +137,7 @@ def add_up_calls(profile: Profile) -> tuple[Calls, ...]:
 
 
 def _numbers_of_sums(profile: Profile) -> dict[int, int]:
-    """Of processes that are added up: how many they are."""
+    """Number of processes that each added up one stands for."""
     threads: dict[int, list[ThreadTimes]] = defaultdict(list)
     for times in profile.threads:
         if is_sum(times.pid):
@@ -145,7 +146,7 @@ def _numbers_of_sums(profile: Profile) -> dict[int, int]:
 
 
 def _blocked_in(profile: Profile) -> dict[str, dict[str, int]]:
-    """By name of the call's frame: the kernel functions in which threads were blocked, and how long."""
+    """Kernel functions in which threads were blocked, and how long, by name of the call's frame."""
     found: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for sample in profile.samples:
         if sample.label("state") not in BLOCKED:
@@ -158,7 +159,7 @@ def _blocked_in(profile: Profile) -> dict[str, dict[str, int]]:
 
 
 def _callers(profile: Profile) -> dict[str, Counter[tuple[str, ...]]]:
-    """By function: the functions around its calls that returned, and how many these were."""
+    """Functions around the calls of each function that returned, and the number of these calls."""
     column = next((i for i, each in enumerate(profile.value_types) if each == _NUMBER), -1)
     found: dict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
     for sample in profile.samples if column >= 0 else ():
@@ -172,8 +173,8 @@ def _callers(profile: Profile) -> dict[str, Counter[tuple[str, ...]]]:
 
 
 def answer_of_calls(calls: Sequence[Calls], without_probe: int = 0) -> tuple[str, ...]:
-    """Which call took most of the time of all, and what that time was. ``without_probe``: how many functions have no
-    probe, so that their calls are not seen."""
+    """Sentence on the call that took most of the time of all, and on that time. ``without_probe``: how many functions
+    have no probe, so that their calls are not seen."""
     whole = sum(each.time for each in calls)
     if not calls and without_probe:
         whose = "its" if without_probe == 1 else "their"
@@ -213,5 +214,5 @@ def _failed(calls: Sequence[Calls]) -> tuple[str, ...]:
 
 
 def _errors(calls: Calls) -> dict[str, int]:
-    """Of calls that returned."""
+    """Errors of calls that returned."""
     return {name: number for name, number in calls.total.errors.items() if name != LEFT}

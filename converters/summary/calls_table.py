@@ -75,7 +75,7 @@ class _Columns:
         return self._chosen(count(call.count), whole, own, ratio, *latencies, *quantiles, *parts, failed)
 
     def _chosen(self, *cells: str) -> list[str]:
-        """Those that this table has: without calls inside each other, *Self* would be *Total*."""
+        """Cells that this table has: without calls inside each other, *Self* would be *Total*."""
         calls, total, own, ratio, least, most, mean, p50, p99, cpu, blocked, queued, errors = cells
         found = [calls, total, *([own] if self._nested else []), ratio, least, most, mean]
         if not self._wide:
@@ -97,13 +97,13 @@ def split(call: CallTimes) -> tuple[int, int, int]:
 
 
 def quantile(call: CallTimes, part: float) -> str:
-    """As text; "-" when not known."""
+    """Quantile as text; "-" when not known."""
     found = call.quantile(part)
     return "-" if found is None else duration(found)
 
 
 def _stacked(columns: _Columns, names: Sequence[Text]) -> RenderableType:
-    """For narrow terminals: the call, below it a line of figures, and below that the first line's details."""
+    """Table for narrow terminals: the call, below it a line of figures, and below that the first line's details."""
     from rich.console import Group
     from rich.padding import Padding
     from rich.text import Text
@@ -154,7 +154,7 @@ def _details(row: Row, *, wide: bool) -> list[str]:
 
 
 def _processes(of: Calls) -> str:
-    """Those with most time in it, by name: ``train (4711, 4712, 4713), 5 more processes``, or ``rank 3 (pid
+    """Processes with most time in it, by name: ``train (4711, 4712, 4713), 5 more processes``, or ``rank 3 (pid
     4711)``."""
     own = [call for call in of.each if not is_sum(call.pid)]
     ids: dict[str, list[str]] = {}

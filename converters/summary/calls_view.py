@@ -1,4 +1,4 @@
-"""Which rows the table of calls has, and in which order."""
+"""Rows of the table of calls, and their order."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def _rate(group: Contention, number: int) -> str:
 
 
 def _switches(group: Contention) -> str:
-    """Who runs and waits was switched, unless nobody counts that (eu-stack)."""
+    """Rate of switches between who runs and waits; "-" if nobody counts that (eu-stack)."""
     return _rate(group, group.switches) if group.switches or not group.runnable else "-"
 
 
@@ -73,7 +73,7 @@ def _mean(group: Contention) -> str:
 
 
 def _p99(group: Contention) -> str:
-    """Only the bucket's bound is known."""
+    """Bound of the bucket, which is all that is known."""
     bucket = group.p99_bucket
     if bucket is None:
         return "-"

@@ -1,4 +1,4 @@
-"""What had the cores while threads waited for one: a quota, their own process, others that were traced, or unknown."""
+"""Takers of the cores while threads waited for one: a quota, their own process, others that were traced, or unknown."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Cores:
         self._whole_host = whole_host
 
     def takers(self, pids: Collection[int], time: int, wall: int, threads: int) -> Takers | None:
-        """What kept ``threads`` threads of these processes waiting for a core, ``time`` of their ``wall`` ns. None: it
-        is too little to tell, or nothing is known."""
+        """Takers that kept ``threads`` threads of these processes waiting for a core, ``time`` of their ``wall`` ns.
+        None: it is too little to tell, or nothing is known."""
         waiting = [self._by_pid[pid] for pid in pids if pid in self._by_pid]
         cores = frozenset().union(*(process.cpus for process in waiting))
         duration = max((process.duration for process in waiting), default=0)
@@ -66,7 +66,7 @@ def _name(group: Contention) -> str:
 
 
 def sentence(takers: Takers) -> str:
-    """What a row says. Names in it are unescaped (hostile)."""
+    """Text of a row. Names in it are unescaped (hostile)."""
     if takers.kind == QUOTA:
         return f"stopped by the quota of control group {takers.cgroup}"
     if takers.kind == TRACED:

@@ -25,7 +25,7 @@ _TOLD, _LEAST = 3, 20
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """What one thread did on the path, in one place. ``time`` in ns."""
+    """Part of one thread in the path, in one place. ``time`` in ns."""
 
     thread: str
     """As in `critical_path.thread_name`; hostile."""
@@ -53,7 +53,7 @@ class Critical:
     """The thread's own last wait, for somebody else, that had not ended with the path; also in ``parts``."""
 
     def to_json(self) -> dict[str, Any]:
-        """With at most 100 of the parts."""
+        """Object for JSON with at most 100 of the parts."""
         return {
             "thread": json_text(self.thread),
             "tid": self.tid,

@@ -63,7 +63,7 @@ def _id(name: str, own: int) -> dict[str, int | None]:
 
 
 def counted_events(profile: Profile) -> tuple[Counted, ...]:
-    """Those of all processes, the most frequent first."""
+    """Events of all processes, the most frequent first."""
     places = _places(profile)
     found = []
     for of in add_up_calls(profile):
@@ -75,7 +75,7 @@ def counted_events(profile: Profile) -> tuple[Counted, ...]:
 
 
 def _places(profile: Profile) -> dict[str, Counter[tuple[str, ...]]]:
-    """By name of the event: the functions around it, and how often it came from there."""
+    """Functions around each event, and how often it came from there, by its name."""
     column = profile.index(EVENTS)
     found: dict[str, Counter[tuple[str, ...]]] = {}
     known: dict[int, tuple[str, tuple[str, ...]]] = {}
@@ -97,7 +97,7 @@ def _place(stack: Stack) -> tuple[str, tuple[str, ...]]:
 
 
 def answer_of_events(events: Sequence[Counted], duration_ns: int) -> tuple[str, ...]:
-    """Which was the most frequent, and where it came from."""
+    """Sentence on the most frequent event, and where it came from."""
     whole = sum(each.number for each in events)
     if not whole:
         return ("None of the events was seen.",)

@@ -54,7 +54,7 @@ def _name(row: Row, of: Counted) -> Text:
 
 
 def _processes(of: Calls) -> Iterator[str]:
-    """Those with the most events; several of one name together."""
+    """Processes with the most events; several of one name together."""
     groups: dict[str, list[CallTimes]] = {}
     for each in of.each:
         if each.pid > 0:

@@ -44,7 +44,7 @@ def few_of_threads(profile: Profile) -> str:
 
 
 def _help(comments: Sequence[str], processes: int, threads: int) -> str:
-    """How to get more samples."""
+    """Ways to get more samples."""
     fewer = "trace fewer processes (-p)" if processes > 1 else ""
     if not any(TOO_SLOW in comment for comment in comments):
         ways = [fewer, "trace for longer (-d)", "sample more often (-F)"]
@@ -67,7 +67,7 @@ def _middle(numbers: Sequence[tuple[int, int]]) -> int:
 
 
 def few_of_work(summary: Summary, total: int, samples: int) -> str:
-    """In place of a sentence on what runs: ``samples`` were taken in ``total``, the weight of all that runs."""
+    """Sentence in place of one on what runs: ``samples`` were taken in ``total``, the weight of all that runs."""
     hidden = hidden_part(summary, total)
     more = "trace for longer (-d)"
     if not any(TOO_SLOW in comment for comment in summary.comments):

@@ -63,7 +63,7 @@ class Process:
 
     @property
     def number(self) -> int:
-        """With those."""
+        """Number of processes, with those that ended."""
         return len(self.pids) + self.ended
 
 
@@ -110,7 +110,7 @@ class Who:
 
 @dataclass(frozen=True, slots=True)
 class Takers:
-    """Why cores were not free."""
+    """Reason why cores were not free."""
 
     kind: str
     names: tuple[tuple[str, float], ...] = ()

@@ -1,4 +1,5 @@
-"""What of a summary is printed where lines are few: its sentences stay in sight, with the rows that tell most."""
+"""Parts of a summary that are printed where lines are few: its sentences stay in sight, with the rows that tell
+most."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ _MUCH = 10
 
 
 class Parts(NamedTuple):
-    """What of a summary is printed."""
+    """Parts of a summary that are printed."""
 
     top: int = TOP
     """How many waits; 0: the longest one, without those of main threads."""
@@ -62,7 +63,7 @@ class Parts(NamedTuple):
 
 
 def for_few(*, several: bool, blocking: bool, calls: bool) -> list[Parts]:
-    """For the smaller screen, of one or ``several`` processes: longer ones first."""
+    """Steps for the smaller screen, of one or ``several`` processes: longer ones first."""
     made = [Parts(top) for top in range(_MOST_THAT_FIT, (_ENOUGH if several else _LEAST) - 1, -1)]
     if blocking:
         made += [Parts(top, blocking=2, matrix=False, locks=1) for top in range(_ENOUGH + 1, _ENOUGH - 1, -1)]
@@ -76,7 +77,7 @@ def for_few(*, several: bool, blocking: bool, calls: bool) -> list[Parts]:
 
 
 def for_many() -> list[Parts]:
-    """For the larger screen: longer ones first."""
+    """Steps for the larger screen: longer ones first."""
     less = Parts(7, blocking=4, matrix=False, locks=3, path=6, calls=1, names=4, shortened=True)
     steps = [
         less._replace(matrix=True),
@@ -108,7 +109,7 @@ def in_height(lines: int, steps: list[Parts]) -> list[tuple[Parts, int]]:
 
 
 def in_any(steps: list[Parts], room: int) -> list[tuple[Parts, int]]:
-    """The same for a screen whose height is not known."""
+    """Steps for a screen whose height is not known."""
     return [(parts, room) for parts in _some_of_each(steps)]
 
 

@@ -58,16 +58,14 @@ class _Outer:
         return sum(self.by_thread.values())
 
     def kernel(self, ioctl: str) -> str:
-        """Where it was blocked longest in this ioctl; "" if that is not known."""
+        """Kernel function in which it was blocked longest in this ioctl; "" if that is not known."""
         found = {place: ns for (of, place), ns in self.blocked_in.items() if of == ioctl}
         return max(found, key=lambda place: (found[place], place), default="")
 
 
 def answer_of_joined(profile: Profile, calls: Sequence[Calls], shared: Sequence[Shared]) -> str:
-    """Which function takes most of the time of the threads that call it; "" if no stack has a function.
-
-    ``calls``: the functions. ``shared``: the calls in which several processes were at the same time.
-    """
+    """Sentence on the function that takes most of the time of the threads that call it; "" if no stack has a
+    function."""
     outer = _outermost(profile)
     if not outer:
         return ""
@@ -139,8 +137,8 @@ def _outermost(profile: Profile) -> dict[str, _Outer]:
 
 
 def _share(profile: Profile, function: _Outer) -> tuple[str, set[_Who] | None]:
-    """Of the time of the threads that make calls, or of all calls if their times are not known. If nearly all of the
-    function's time is that of threads of one name, of the time of these."""
+    """Share of the time of the threads that make calls, or of all calls if their times are not known. If nearly all of
+    the function's time is that of threads of one name, of the time of these."""
     time = function.time
     places = Places()
     samples = [sample for sample in profile.samples if not places.of(sample.stack).is_outside]

@@ -1,4 +1,4 @@
-"""From a profile to what is judged of it."""
+"""Judgement of a profile, by way of its facts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Read(NamedTuple):
 
 
 def read(given: Profile) -> Read:
-    """What the summary, and all rules, look at."""
+    """Reads what the summary, and all rules, look at."""
     names = {value_type.name for value_type in given.value_types}
     profile, before = with_scripts(with_one_account_each(with_own_ids(given)))
     threads = merged_threads(profile.threads)
@@ -52,12 +52,12 @@ def read(given: Profile) -> Read:
 
 
 def _recorded(given: Profile, shown: Profile) -> Recorded:
-    """With the names under which processes are shown."""
+    """Recorded wakers with the names under which processes are shown."""
     names = {kernel_id(times.pid): times.process for times in shown.threads}
     return Recorded(given, waits_for(given, names))
 
 
 def judgement_of(profile: Profile) -> tuple[Facts, Judgement]:
-    """What is judged of a profile, and by which facts."""
+    """Facts of a profile, and the judgement by them."""
     facts = read(profile).facts
     return facts, judge(facts)

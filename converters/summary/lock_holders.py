@@ -1,4 +1,4 @@
-"""What threads do while they do not wait for a lock: among it is what its holder does."""
+"""Work of threads while they do not wait for a lock: among it is what its holder does."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def beside_lock(lock: Finding, facts: Facts) -> str:
 
 
 def _queued(times: Mapping[tuple[str, ...], int]) -> tuple[str, bool]:
-    """What is said, and whether it names a place. ``times``: by the functions where the cores were lost."""
+    """Text, and whether it names a place. ``times``: by the functions where the cores were lost."""
     text, whole = "waiting for a core", sum(times.values())
     most = max(times, key=lambda frames: (times[frames], frames), default=())
     if most and times[most] >= _MUCH * whole:

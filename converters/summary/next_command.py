@@ -86,7 +86,7 @@ def after_wakers(
     victim: int = 0,
     untraced: Sequence[int] = (),
 ) -> NextStep | None:
-    """What to recommend instead of ``step`` if it is known already who ends the waits. ``victim``: the thread (its id)
+    """Recommends another step than ``step`` if it is known already who ends the waits. ``victim``: the thread (its id)
     that waits; 0 if none stands out. ``untraced``: processes that end most of the waits, and were not traced."""
     if not step or step.tells not in (_WHO_WAKES, WHO_ENDS):
         return step
@@ -102,7 +102,7 @@ def after_wakers(
 def after_samples(
     step: NextStep | None, told: Answer, target: str, processes: Sequence[Process], chosen: Whom | None
 ) -> NextStep | None:
-    """What to recommend instead of ``step`` if it is known what runs. ``target``: the function that most of the running
+    """Recommends another step than ``step`` if it is known what runs. ``target``: the function that most of the running
     time is in (`hot_function.hot_function`); "" if there is none."""
     if not step or not target or told.kind not in (CPU, "") or step.tells not in (_WHO_WAKES, _ALL_THAT_RUNS):
         return step
@@ -112,7 +112,7 @@ def after_samples(
 
 
 def after_calls(share_of_time: float, serialised: bool, whom: Whom) -> NextStep | None:
-    """The same for a profile of calls. ``share_of_time``: of the threads' time that is in calls."""
+    """Recommends a step after a profile of calls. ``share_of_time``: of the threads' time that is in calls."""
     if share_of_time < MINOR_CALLS:
         return NextStep("trace-offcpu", whom, _A_WHILE, "where the rest of the time goes")
     if serialised:
@@ -121,7 +121,7 @@ def after_calls(share_of_time: float, serialised: bool, whom: Whom) -> NextStep 
 
 
 def scope_of(processes: Sequence[Process], chosen: Whom | None) -> Whom:
-    """How to choose the processes again."""
+    """Options that choose the processes again."""
     return chosen or _scope(processes)
 
 
@@ -131,14 +131,14 @@ def victim_of(told: Answer, blames: int) -> int:
 
 
 def after_path(step: NextStep | None, processes: Sequence[Process], chosen: Whom | None) -> NextStep | None:
-    """The same if a critical path is known, too."""
+    """Recommends another step than ``step`` if a critical path is known, too."""
     if not step or step.tells != WHO_ENDS:
         return step
     return NextStep("trace-offcpu", scope_of(processes, chosen), WHEN, _WHO_WAKES)
 
 
 def _with_others(whom: Whom, pids: Sequence[int]) -> Whom:
-    """These processes, too; the whole host if they cannot be added."""
+    """Adds these processes to the choice; the whole host if they cannot be added."""
     if whom.command or len(pids) > _FEW or whom.options[:1] != ("-p",) or whom.options[2:] not in ((), ("--children",)):
         return _EVERYTHING
     return Whom(("-p", ",".join((whom.options[1], *map(str, pids))), *whom.options[2:]))

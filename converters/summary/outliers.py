@@ -53,13 +53,13 @@ class Measure:
 
     @property
     def median(self) -> float | None:
-        """Of the known values."""
+        """Median of the known values."""
         known = self._known()
         return median(known) if known else None
 
     @property
     def outliers(self) -> frozenset[int]:
-        """Which members stand out, by their places; none among fewer than three."""
+        """Members that stand out, by their places; none among fewer than three."""
         known = self._known()
         if len(known) < _ALIKE:
             return frozenset()
@@ -154,7 +154,7 @@ def _members(profile: Profile, program: Callable[[str], str]) -> dict[str, list[
 
 
 def _waits(threads: Sequence[ThreadTimes]) -> dict[int, tuple[float, float]]:
-    """By process: shares of its threads' time in which they were blocked, and in which they waited for a core."""
+    """Shares of each process's time in which its threads were blocked, and in which they waited for a core."""
     sums: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0])
     for times in threads:
         for i, time in enumerate((times.wall, sum(times.blocked.values()), times.runnable)):
@@ -183,7 +183,7 @@ def _of_calls(profile: Profile, calls: Sequence[Calls], members: Mapping[str, li
 
 
 def _own(call: CallTimes) -> int:
-    """Its time without the calls that it made."""
+    """Time of a call without the calls that it made."""
     return call.own + call.open_time - call.open_inner
 
 
@@ -215,7 +215,7 @@ def _measures(
 
 
 def _blocked(profile: Profile) -> dict[int, float]:
-    """By process: the share of its time in calls in which it was blocked."""
+    """Share of each process's time in calls in which it was blocked."""
     sums: dict[int, list[int]] = defaultdict(lambda: [0, 0])
     for sample in profile.samples:
         pid = sample.label("pid")

@@ -35,7 +35,7 @@ def outside_ioctls(profile: Profile, ioctls: Sequence[Calls]) -> tuple[tuple[str
 
 
 def line(outside: Sequence[tuple[str, int]]) -> str:
-    """Under the table of calls."""
+    """Line under the table of calls."""
     told = [f"{printable(frame)} {duration(ns)}" for frame, ns in outside[:_SHOWN]]
     if (rest := len(outside) - _SHOWN) > 0:
         told.append(plural(rest, "other"))

@@ -110,7 +110,7 @@ def render_interval(summary: Summary, file: TextIO) -> None:
 
 
 def _fitted(summary: Summary, width: int, height: int, color: bool) -> str:
-    """As much as fits; at last the least. ``height`` is 0 if it is not known."""
+    """Text with as much as fits; at last the least. ``height`` is 0 if it is not known."""
     text = ""
     for parts, room in _parts_that_may_fit(summary, height):
         text = _rendered(summary, width, color, parts)
@@ -220,7 +220,7 @@ def _with_processes(summary: Summary, width: int) -> bool:
 
 
 def _last_lines(summary: Summary, width: int, parts: Parts) -> list[RenderableType]:
-    """What is missing, and what would show more."""
+    """Lines on what is missing, and on what would show more."""
     from rich.text import Text
 
     lines: list[RenderableType] = [Text(), _lost_line(summary, in_short=not parts.notes)]
@@ -316,7 +316,7 @@ def _ranges(pids: Sequence[int]) -> str:
 
 
 def _times_line(summary: Summary) -> Text:
-    """Where the threads' time went, in shares that add up to 100 %."""
+    """Line on where the threads' time went, in shares that add up to 100 %."""
     from rich.text import Text
 
     times = summary.times
@@ -351,7 +351,7 @@ def _contention_table(shown: list[Contention], wide: bool) -> RenderableType:
 
 
 def _lost_line(summary: Summary, *, in_short: bool = False) -> Text:
-    """What is missing; gaps in the recorded stacks come last, ``in_short`` as one number."""
+    """Line on what is missing; gaps in the recorded stacks come last, ``in_short`` as one number."""
     from rich.text import Text
 
     lost = dict(summary.lost)

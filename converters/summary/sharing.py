@@ -38,7 +38,7 @@ class Shared:
 
     @property
     def factor(self) -> float | None:
-        """How many times longer a call takes than alone, or than its turn if it was hardly ever alone."""
+        """Number of times that a call takes longer than alone, or than its turn if it was hardly ever alone."""
         return self.call.factor if self.known_alone else self.call.turns_factor
 
     @property
@@ -88,7 +88,7 @@ class Shared:
 
 
 def shared_calls(profile: Profile) -> tuple[Shared, ...]:
-    """Those of a profile, the longest time of several processes inside first."""
+    """Shared calls of a profile, the longest time of several processes inside first."""
     found_by: dict[tuple[str, str], dict[int, list[CallTimes]]] = defaultdict(lambda: defaultdict(list))
     for timed in sorted(profile.calls, key=lambda call: -call.whole):
         # Of processes that had one pid, one after the other, it is only known what all of them waited.

@@ -54,12 +54,12 @@ def _table(of: Shared, waits: Mapping[tuple[int, int], int]) -> Table:
 
 
 def _processes(waits: Mapping[tuple[int, int], int]) -> Sequence[int]:
-    """In the order of their ids; 0, which stands for the others, is last."""
+    """Processes in the order of their ids; 0, which stands for the others, is last."""
     return sorted({pid for pair in waits for pid in pair}, key=lambda pid: (not pid, pid))
 
 
 def _folded(waits: Mapping[tuple[int, int], int]) -> dict[tuple[int, int], int]:
-    """The same between the processes that held others up, or waited, longest; 0 stands for the others."""
+    """Waits between the processes that held others up, or waited, longest; 0 stands for the others."""
     held, waited = _sums(waits, 1), _sums(waits, 0)
     everybody = sorted({*held, *waited}, key=lambda pid: (-max(held.get(pid, 0), waited.get(pid, 0)), pid))
     shown = set(everybody if len(everybody) <= _MOST else everybody[: _MOST - 1])
@@ -71,7 +71,7 @@ def _folded(waits: Mapping[tuple[int, int], int]) -> dict[tuple[int, int], int]:
 
 
 def _sums(waits: Mapping[tuple[int, int], int], place: int) -> dict[int, int]:
-    """By waiter (0) or holder (1)."""
+    """Sums of the waits by waiter (0) or holder (1)."""
     found: dict[int, int] = {}
     for pair, ns in waits.items():
         found[pair[place]] = found.get(pair[place], 0) + ns
@@ -79,7 +79,7 @@ def _sums(waits: Mapping[tuple[int, int], int], place: int) -> dict[int, int]:
 
 
 def _percent(part: int, whole: int) -> str:
-    """In three characters: ``-`` only for nothing."""
+    """Percentage in three characters: ``-`` only for nothing."""
     if not part:
         return "-"
     return "<1" if part * 200 < whole else f"{100 * part / whole:.0f}"

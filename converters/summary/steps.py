@@ -30,7 +30,7 @@ NOWHERE = Site((), "")
 
 
 def steps_of(scheduling: Scheduling) -> tuple[Steps, ...]:
-    """By function and thread, the longest time first. Empty if no function was named."""
+    """Steps by function and thread, the longest time first. Empty if no function was named."""
     of_steps = np.array([each.kind == "step" for each in scheduling.call_names], bool)
     if not of_steps.any() or not len(scheduling.calls):
         return ()
@@ -59,14 +59,14 @@ def _groups(rows: Array, names: Array) -> list[Array]:
 
 
 def _outer(begins: Array, ends: Array) -> Array:
-    """Which spans, sorted by begin, are in no other one."""
+    """Indices of the spans, sorted by begin, that are in no other one."""
     before = np.maximum.accumulate(np.concatenate([[-1], ends[:-1]]))
     found: Array = np.flatnonzero(begins >= before)
     return found
 
 
 def _inside(times: Array, begins: Array, ends: Array) -> Array:
-    """Which of the times are in one of the windows, which are sorted and apart."""
+    """True for each of the times that is in one of the windows, which are sorted and apart."""
     if not len(begins):
         return np.zeros(len(times), bool)
     window = np.searchsorted(begins, times, side="right") - 1
@@ -75,7 +75,7 @@ def _inside(times: Array, begins: Array, ends: Array) -> Array:
 
 
 class _Places:
-    """Where waits are, and what samples run, found out once per stack."""
+    """Places of waits, and of samples, found out once per stack."""
 
     def __init__(self, scheduling: Scheduling) -> None:
         self._stacks, self._sites = scheduling.stacks, Sites()
@@ -92,12 +92,13 @@ class _Places:
         return self._known[stack]
 
     def samples(self, row: int) -> Array:
-        """Those of a thread, in their order."""
+        """Samples of a thread, in their order."""
         found: Array = self._samples[self._rows == row]
         return found
 
     def running(self, stack: int) -> tuple[str, ...]:
-        """What a sample with this stack runs. Without what has no name, such as an interpreter, if its caller has."""
+        """Functions that a sample with this stack runs, without one that has no name, such as an interpreter, if its
+        caller has."""
         if stack not in self._hot:
             frames = hot_site(self._stacks[stack], self._sites).frames
             while len(frames) > 1 and (frames[-1] == GAP or frames[-1].startswith("[")):
@@ -107,7 +108,7 @@ class _Places:
 
 
 class _Thread:
-    """What a thread did in windows of its time."""
+    """Waits and samples of a thread in windows of its time."""
 
     def __init__(self, scheduling: Scheduling, clocks: ThreadClocks, places: _Places, row: int) -> None:
         self._scheduling, self._clocks, self._places, self._row = scheduling, clocks, places, row
@@ -138,7 +139,7 @@ class _Thread:
         )
 
     def _follow(self, called: CallName, begins: Array, ends: Array) -> Array:
-        """For each step but the first: whether all calls since the one before were seen."""
+        """True for each step but the first if all calls since the one before were seen."""
         process = int(self._scheduling.threads[self._row]["tgid"])
         seen = np.ones(max(len(begins) - 1, 0), bool)
         for pid, begin, end in called.unwatched:

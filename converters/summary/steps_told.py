@@ -33,7 +33,7 @@ def each_function(found: Sequence[Steps]) -> list[Steps]:
 
 
 def sentences(found: Sequence[Steps]) -> tuple[str, ...]:
-    """What is to be said of the functions with the longest times, each in the thread with the longest one; none without
+    """Sentences on the functions with the longest times, each in the thread with the longest one; none without
     a whole step."""
     functions = each_function(found)[: min(len({each.name for each in found}), _FUNCTIONS)]
     told = [text for each in functions if each.steps.count for text in (_sentence(each), _of_slow(each))]
@@ -102,7 +102,7 @@ def _where(slow: SlowSteps) -> str:
 
 
 def _ran(slow: SlowSteps) -> str:
-    """What they run more of than the others, by samples: its time in a slow step."""
+    """Text on what slow steps run more of than the others, by samples: its time in a slow step."""
     spent, others = slow.spent, slow.others
     usual = {run.frames: others.estimated(run.samples) // others.count for run in others.ran}
     minor, found = (spent.mean - others.mean) // _MINOR, []

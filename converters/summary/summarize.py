@@ -154,14 +154,14 @@ def _summarize(profile: Profile, chosen: Whom | None) -> Summary:
 
 
 def _of_gil(summary: Summary, judgement: Judgement) -> str:
-    """What the answer does not tell of Python's interpreter lock already."""
+    """Sentence on Python's interpreter lock, without what the answer tells already."""
     first = judgement.first
     told = first.pids if first and first.rule == gil_main.RULE else frozenset()
     return gil_sentence(tuple(each for each in summary.gil if each.gil.pid not in told))
 
 
 def _functions(calls: tuple[Calls, ...], profile: Profile) -> tuple[Calls, ...]:
-    """Those whose times add up: without ioctls that are parts of functions' calls."""
+    """Calls whose times add up: without ioctls that are parts of functions' calls."""
     return tuple(each for each in calls if each.total.library) if is_joined(profile) else calls
 
 
