@@ -33,11 +33,11 @@ _OS_RELEASE = Path("/etc/os-release")
 
 
 class NotCarried(Exception):
-    """Why the libraries cannot be passed on."""
+    """Reason why the libraries cannot be passed on."""
 
 
 class Needs(NamedTuple):
-    """What a library asks of others: their names, and the versions of the C library's symbols, ``GLIBC_2.33``."""
+    """Needs of a library: names of others, and the versions of the C library's symbols, ``GLIBC_2.33``."""
 
     libraries: list[str]
     versions: set[str]
@@ -142,7 +142,7 @@ def copy_licences(package: Package, folder: Path) -> list[str]:
 
 
 def system_name() -> str:
-    """What this system calls itself, ``Debian GNU/Linux 12 (bookworm)``."""
+    """Name that this system gives itself, ``Debian GNU/Linux 12 (bookworm)``."""
     found = re.search(r'^PRETTY_NAME="?([^"\n]*)', _OS_RELEASE.read_text(), re.MULTILINE)
     return found[1] if found else "Linux"
 

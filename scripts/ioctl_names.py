@@ -171,7 +171,7 @@ def numbers(header: Header, names: Sequence[str], folders: Sequence[str]) -> lis
 
 
 def _program(header: Header, lines: Iterable[str]) -> str:
-    """In its assembly the values stand as numbers: nothing has to run."""
+    """Program in whose assembly the values stand as numbers: nothing has to run."""
     needed = "".join(f"#include <{path}>\n" for path in _NEEDED)
     head = f"{needed}#include <{header.path}>\n#define P(name, value) "
     head += 'asm volatile("@@" name " %0@@" : : "i"((int)(value)));\nvoid commands(void) {\n'

@@ -73,7 +73,8 @@ def statuses(root: Path) -> Iterator[Entry]:
 
 
 def locks(root: Path) -> Iterator[Entry]:
-    """Of each control, by the flags of its method: the API's lock, those of GPUs, and whether the GSP is asked."""
+    """Locks of each control, by the flags of its method: the API's lock, those of GPUs, and whether the GSP is
+    asked."""
     for path in sorted((root / "src/nvidia/generated").glob("g_*_nvoc.c")):
         for flags, number in _METHOD.findall(path.read_text()):
             bits = int(flags, 16)
