@@ -22,7 +22,7 @@ _ASYNC = re.compile(r"Async(?:$|_)")
 
 
 class Form(NamedTuple):
-    """Where a function has its copy's size and direction. Arguments are counted from 1; 0: in none."""
+    """Places of the copy's size and direction in a function's arguments, which are counted from 1; 0: in none."""
 
     size: int = 0
     times: int = 0
@@ -60,7 +60,7 @@ def is_async(name: str) -> bool:
 
 
 def cookie(name: str) -> int:
-    """What a probe's cookie says of a function's copies; 0 if it makes none."""
+    """Number for a probe's cookie that tells of a function's copies; 0 if it makes none."""
     if kind(name) != "copy":
         return 0
     base = base_name(name)

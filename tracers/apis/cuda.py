@@ -20,7 +20,7 @@ _OTHER_RESULTS = re.compile(r"cuda(?:GetLastError|PeekAtLastError|GetErrorName|G
 
 
 def base_name(name: str) -> str:
-    """Without the suffixes of a version and of the per-thread default stream."""
+    """Name without the suffixes of a version and of the per-thread default stream."""
     return _SUFFIX.sub("", name, count=1)
 
 

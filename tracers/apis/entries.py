@@ -1,4 +1,4 @@
-"""Where a probe on a function costs least: an instruction that the kernel emulates.
+"""Places where a probe on a function costs least: an instruction that the kernel emulates.
 
 The kernel single-steps most instructions under a uprobe, which takes many times as long as emulating one. What it
 emulates: `branch_setup_xol_ops()` and `push_setup_xol_ops()` of arch/x86/kernel/uprobes.c. The return address is still

@@ -19,7 +19,7 @@ _SUGGESTIONS = 3
 
 
 class Chosen(NamedTuple):
-    """What the user named of the kernel, as the kernel has it."""
+    """Tracepoints and functions of the kernel that the user named, as the kernel has them."""
 
     tracepoints: Sequence[str] = ()
     functions: Sequence[str] = ()
@@ -70,7 +70,7 @@ class EventTarget:
 
     @property
     def name(self) -> str:
-        """What the user gave without the kind and the file."""
+        """Name that the user gave, without the kind and the file."""
         return self.text.split(":", 2 if self.kind == USDT else 1)[-1]
 
     def is_file(self, path: str, identity: tuple[int, int]) -> bool:
@@ -119,7 +119,7 @@ class Events(Targets):
         return any(event.matches(provider, name) for event in self.events if event.is_file(path, identity))
 
     def can_return(self, name: str) -> bool:
-        """Its return is not watched."""
+        """Always true: the return of what is only counted is not watched."""
         return True
 
 

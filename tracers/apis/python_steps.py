@@ -31,7 +31,7 @@ class PythonFunction(NamedTuple):
 
 
 def python_function(path: str, name: str) -> PythonFunction | None:
-    """What is meant by ``path:name``; None for a function of a library or program."""
+    """Python function that is meant by ``path:name``; None for a function of a library or program."""
     if path.endswith(".py"):
         return PythonFunction(path, name)
     if _MODULE.fullmatch(path) and not any(part in _LIBRARIES for part in path.split(".")) and not os.path.exists(path):

@@ -22,14 +22,14 @@ class StepFunction(NamedTuple):
 
 @dataclass(frozen=True)
 class StepFunctions(Wanted):
-    """What `Wanted` is for calls in general. ``libraries`` are those of ``functions``."""
+    """Wanted steps, as `Wanted` is for calls in general. ``libraries`` are those of ``functions``."""
 
     functions: tuple[StepFunction, ...] = ()
     option: ClassVar[str] = "--step"
 
     @classmethod
     def of(cls, functions: Iterable[StepFunction]) -> StepFunctions:
-        """With the libraries."""
+        """The functions with their libraries."""
         chosen = tuple(functions)
         return cls(libraries=tuple(dict.fromkeys(each.library for each in chosen)), functions=chosen)
 

@@ -126,8 +126,8 @@ def expression(names: str) -> str:
 
 
 def libraries(file: str) -> tuple[Library, ...]:
-    """What FILE stands for: a path; or a name, which any file of that name has, and the program that the shell would
-    run for it. A name is not looked up in the current folder: see `Library.at`."""
+    """Files that FILE stands for: a path; or a name, which any file of that name has, and the program that the shell
+    would run for it. A name is not looked up in the current folder: see `Library.at`."""
     if "/" in file:
         return (Library.at(file),)
     if ".so" in file:
@@ -137,7 +137,7 @@ def libraries(file: str) -> tuple[Library, ...]:
 
 
 def _after(begin: str, text: str) -> str:
-    """What follows; a text that is no version if it begins in another way."""
+    """Rest of the text; a text that is no version if it begins in another way."""
     return text.removeprefix(begin) if text.startswith(begin) else "-"
 
 

@@ -1,4 +1,4 @@
-"""What to trace: CUDA's functions, and functions of other libraries."""
+"""Functions to trace: CUDA's, and those of other libraries."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ class Wanted:
         return is_program or cuda.is_library(os.path.basename(path)) or self.is_given(path, identity)
 
     def learn(self, path: str, identity: tuple[int, int], names: Callable[[], Iterable[str]]) -> None:
-        """Before it is asked for functions of a file. ``names`` gives those of all of them."""
+        """Learns the names of a file's functions, before it is asked for them. ``names`` gives those of all of them."""
 
     def readable(self, name: str) -> str:
-        """How a function is named in the outputs."""
+        """Name of a function in the outputs."""
         return name
 
     def wants(self, name: str, path: str, identity: tuple[int, int]) -> bool:
@@ -96,7 +96,7 @@ class Wanted:
         return bool(self.symbols and self.is_given(path, identity) and self.symbols.search(name))
 
     def nearest(self, names: Iterable[str]) -> list[str]:
-        """Of a library in which no function matches ``symbols``: some names that are nearly so."""
+        """Names that are nearly so, of a library in which no function matches ``symbols``."""
         return difflib.get_close_matches(self.symbols.pattern.strip("^$") if self.symbols else "", names, _SUGGESTIONS)
 
     def is_given(self, path: str, identity: tuple[int, int]) -> bool:
