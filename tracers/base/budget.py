@@ -1,4 +1,4 @@
-"""How much is read of what others write: for one file, for one process, and for all.
+"""Limits of what is read of what others write: for one file, for one process, and for all.
 
 Files, maps and names are hostile: none of them may take the tracer's time or memory without a limit. What exceeds one
 is left out, counted, and named for the reader. The limits are several times what the largest files in use need:
@@ -44,7 +44,7 @@ class Limit:
 
     @property
     def left(self) -> int:
-        """How many more may be taken."""
+        """Number that may still be taken."""
         return self.most - self.used
 
     def take(self, number: int) -> bool:
@@ -55,7 +55,7 @@ class Limit:
         return True
 
     def give_back(self, number: int) -> None:
-        """They are in use no more."""
+        """Gives back ``number``, which are in use no more."""
         self.used -= number
 
 
@@ -92,7 +92,7 @@ class Seconds:
 
 
 class Readings:
-    """What is read of the files of one trace."""
+    """Readings of the files of one trace."""
 
     def __init__(self, symbols: Limit | None = None, seconds: Seconds | None = None) -> None:
         self.symbols = symbols or Limit(SYMBOLS)

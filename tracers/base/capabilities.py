@@ -16,7 +16,7 @@ _CAPBSET_READ, _CAPBSET_DROP, _NO_NEW_PRIVS = 23, 24, 38
 
 
 class Capability(IntEnum):
-    """Those that some command uses."""
+    """Capabilities that some command uses."""
 
     CHOWN = 0
     DAC_OVERRIDE = 1
@@ -72,7 +72,7 @@ class Held(NamedTuple):
 
 
 def held() -> Held:
-    """From /proc/thread-self/status (proc_pid_status(5))."""
+    """Capabilities that this thread holds, from /proc/thread-self/status (proc_pid_status(5))."""
     found: dict[str, int] = {}
     with open("/proc/thread-self/status") as file:
         for line in file:
@@ -88,7 +88,8 @@ def mask(capabilities: frozenset[Capability]) -> int:
 
 
 def give_up_all_but(kept: frozenset[Capability]) -> None:
-    """Of this thread, and of all that it starts: neither it nor a program that it executes gets others again.
+    """Gives up the capabilities of this thread, and of all that it starts: neither it nor a program that it executes
+    gets others again.
 
     Other threads that exist keep theirs. Where the kernel refuses, which it does for a bounding set without
     CAP_SETPCAP, what is held stays less than it was.

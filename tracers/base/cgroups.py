@@ -142,7 +142,7 @@ def _counted(group: _Group) -> tuple[int, int, int] | None:
 
 
 def _hierarchies(mountinfo: bytes) -> list[_Hierarchy]:
-    """Where the groups of the CPU controller are mounted, each hierarchy once: proc(5), /proc/PID/mountinfo."""
+    """Places where the groups of the CPU controller are mounted, each hierarchy once: proc(5), /proc/PID/mountinfo."""
     found: dict[int, _Hierarchy] = {}
     for line in mountinfo.split(b"\n"):
         fields, _, rest = line.partition(b" - ")

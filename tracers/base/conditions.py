@@ -111,7 +111,7 @@ class Conditions:
             self._alive = deque(known for known in self._alive if known != pid)
 
     def copy(self, pid: int, number: int) -> None:
-        """What is known of a process stands for others, too; they are not all of its rank."""
+        """Copies what is known of a process to others that it stands for; they are not all of its rank."""
         if pid in self._known:
             condition, groups = self._known[pid]
             self._known[number] = replace(condition, ranks={}), groups
@@ -169,7 +169,7 @@ class Conditions:
         return True
 
     def _gpus(self, pid: int) -> dict[str, str]:
-        """Those of a process; once it has some, its files are not looked at again."""
+        """GPUs of a process; once it has some, its files are not looked at again."""
         known, _ = self._known.get(pid, (_UNKNOWN, ()))
         return {GPU: known.ranks[GPU]} if GPU in known.ranks else gpus_of(pid)
 
@@ -194,7 +194,7 @@ def thread_variables(pid: int) -> dict[str, str] | None:
 
 
 def variables_in(data: bytes | None) -> dict[str, str] | None:
-    """The same from the bytes of /proc/PID/environ."""
+    """Variables in the bytes of /proc/PID/environ."""
     if not data:  # empty for zombies and kernel threads
         return None
     found: dict[str, str] = {}

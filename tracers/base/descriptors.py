@@ -83,7 +83,7 @@ class Budget:
         """and of those for files opened later."""
 
     def of(self, uid: int) -> Share:
-        """That of a user."""
+        """Share of a user."""
         return Share(self, uid)
 
     def take(self, uid: int = 0) -> bool:
@@ -116,7 +116,7 @@ class Budget:
 
 
 class Share(NamedTuple):
-    """What a user may have of a budget."""
+    """Share of a budget that a user may have."""
 
     budget: Budget
     uid: int

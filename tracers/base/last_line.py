@@ -1,4 +1,4 @@
-"""What holds if a limit of `budget` is wrong: the tracer itself ends, and nothing else on the host.
+"""Limit that holds if one of `budget` is wrong: the tracer itself ends, and nothing else on the host.
 
 Its data have a limit, and the kernel's out-of-memory killer takes it before other programs. Neither applies to the
 command that it starts.
@@ -42,7 +42,7 @@ def held() -> Iterator[None]:
 
 
 def release() -> None:
-    """As it was before. Also for a forked child that becomes another program."""
+    """Restores what was before. Also for a forked child that becomes another program."""
     global _before
     if _before is None:
         return

@@ -71,7 +71,7 @@ class Launch:
             )
 
     def poll(self) -> int | None:
-        """Its exit status, -N where signal N ended it; None while it runs, and in other processes than its parent."""
+        """Exit status, -N where signal N ended it; None while it runs, and in other processes than its parent."""
         if self._status is None and os.getpid() == self._parent:
             self._reap(os.WNOHANG)
         return self._status
@@ -120,7 +120,7 @@ def shell_status(status: int) -> int:
 
 
 def _become_invoker() -> None:
-    """In the child: switches to the user who called sudo, with their groups and home."""
+    """Switches, in the child, to the user who called sudo, with their groups and home."""
     uid, gid = (os.environ.get(name, "") for name in ("SUDO_UID", "SUDO_GID"))
     if os.geteuid() != 0 or not (uid.isascii() and uid.isdigit()) or int(uid) == 0:
         return
@@ -138,13 +138,14 @@ def _become_invoker() -> None:
 
 
 def _wait_quietly() -> None:
-    """In the child: until it may begin, Ctrl-C is left to the tracer, and SIGTERM has its default effect."""
+    """Prepares the child to wait: until it may begin, Ctrl-C is left to the tracer, and SIGTERM has its default
+    effect."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _default_signals() -> None:
-    """In the child: resets the signals that Python ignores or handles."""
+    """Resets, in the child, the signals that Python ignores or handles."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)

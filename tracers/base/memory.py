@@ -1,4 +1,4 @@
-"""Our own memory."""
+"""Memory of this process."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Neighbours:
         self._before = {}
 
     def found(self, traced: Collection[int], duration: int) -> list[Neighbour]:
-        """Those with most time on cores that were not ``traced``. ``duration``: of the trace, in ns."""
+        """Processes with most time on cores that were not ``traced``. ``duration``: of the trace, in ns."""
         others = [each for each in self._used if each[0] not in traced][:_MOST]
         return [Neighbour(name, pid, round(cores * duration), cpus) for pid, name, cores, cpus in others]
 
@@ -66,7 +66,8 @@ def _all() -> dict[int, _Used]:
 
 
 def _read(pid: int) -> _Used | None:
-    """From /proc/PID/stat (proc(5)): the name in parentheses, which may have any character; utime, stime, starttime."""
+    """Reads /proc/PID/stat (proc(5)): the name in parentheses, which may have any character; utime, stime,
+    starttime."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             before, _, after = file.read(4096).rpartition(b")")

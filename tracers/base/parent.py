@@ -11,8 +11,8 @@ _PR_SET_PDEATHSIG = 1
 
 
 def end_with_parent(number: signal.Signals) -> Callable[[], None]:
-    """What a child calls before it executes its program: it gets the signal when the thread that started it has
-    ended."""
+    """Function that a child calls before it executes its program: it gets the signal when the thread that started it
+    has ended."""
 
     def ask() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(number))

@@ -14,8 +14,8 @@ _URGENT = -10
 
 @contextlib.contextmanager
 def urgent() -> Iterator[None]:
-    """On a busy host, what is not read in time is lost: this thread gets a core before others, unless the user has
-    changed its niceness, or it may not."""
+    """Gives this thread a core before others, unless the user has changed its niceness, or it may not: on a busy host,
+    what is not read in time is lost. changed its niceness, or it may not."""
     usual = os.getpriority(os.PRIO_PROCESS, 0)
     changed = False
     if not usual:
@@ -31,6 +31,6 @@ def urgent() -> Iterator[None]:
 
 @contextlib.contextmanager
 def while_the_user_waits() -> Iterator[None]:
-    """The same, if the user has ended the trace by Ctrl-C: a host that is kept busy delays nothing that is left."""
+    """`urgent`, if the user has ended the trace by Ctrl-C: a host that is kept busy delays nothing that is left."""
     with urgent() if interrupts.ended_by_user() else contextlib.nullcontext():
         yield

@@ -60,7 +60,7 @@ def command_line(pid: int) -> str:
 
 
 def command_lines(pids: Collection[int]) -> dict[int, str]:
-    """The same of several processes; those are left out that do not answer (`outside`)."""
+    """Command lines of several processes; those are left out that do not answer (`outside`)."""
     return {
         pid: os.fsdecode((line or b"").rstrip(b"\0").replace(b"\0", b" "))
         for pid, (line,) in heads(pids, [("cmdline", _LIMIT)]).items()
@@ -75,7 +75,7 @@ def state(tid: int) -> str:
 
 
 def began(pid: int, tid: int) -> int | None:
-    """When a thread was made, in ticks of the clock since the machine has started; None when it is gone."""
+    """Time when a thread was made, in ticks of the clock since the machine has started; None when it is gone."""
     fields = _read(PROC / str(pid) / "task" / str(tid) / "stat").rpartition(b")")[2].split()
     return int(fields[19]) if len(fields) > 19 else None
 
@@ -115,7 +115,7 @@ def descendants(of: Iterable[int]) -> set[int]:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a process comes from. Its id and ``began`` tell it from all others."""
+    """Origin of a process. Its id and ``began`` tell it from all others."""
 
     parent: int
     """Who forked it, or who has it since that one has ended."""
@@ -142,7 +142,8 @@ def in_host_pid_namespace() -> bool:
 
 
 def cpu_times(pid: int) -> dict[int, bytes]:
-    """What each thread of a process has had of the cores, and how often: it differs if the thread ran in between."""
+    """Times that each thread of a process has had of the cores, and how often: it differs if the thread ran in
+    between."""
     return {tid: _read(PROC / str(pid) / "task" / str(tid) / "schedstat") for tid in tids(pid)}
 
 

@@ -73,7 +73,7 @@ class Scope:
         self.waits = self.name is not None and not (self.tgids or self.tids or self.cgroup or self.everything)
 
     def untraceable(self) -> StallscopeError:
-        """What to say if the kernel has shown none of the threads."""
+        """Error for a scope of which the kernel has shown none of the threads."""
         what = "none of these threads can be traced"
         living = sorted(pid for pid in self.tgids | self.tids if procfs.state(pid) not in ("", "Z", "X"))
         if not living:
@@ -89,7 +89,7 @@ class Scope:
         )
 
     def _descendants(self, of: set[int]) -> set[int]:
-        """What ``of`` have forked so far and is to be traced; what is not goes to ``left_out``."""
+        """Processes that ``of`` have forked so far and are to be traced; those that are not go to ``left_out``."""
         if not of or not self.children:
             return set()
         found = procfs.descendants(of) - self.tgids - of
@@ -102,7 +102,7 @@ class Scope:
         return set()
 
     def remarks(self, traced: Collection[int] = ()) -> list[str]:
-        """What the reader should know about what was not traced. ``traced``: processes that were."""
+        """Remarks on what was not traced. ``traced``: processes that were."""
         for pid in {*traced, *self.tgids} & self.left_out.keys():
             del self.left_out[pid]  # it was forked by a process that was traced, or matches by now
         if not self.left_out:
@@ -116,7 +116,7 @@ class Scope:
         return [f"{number}{whom} {why}: not traced; --children traces them, too"]
 
     def busy_left_out(self) -> set[int]:
-        """Those of ``left_out`` that have run since."""
+        """Processes of ``left_out`` that have run since."""
         return {pid for pid, before in self.left_out.items() if procfs.cpu_times(pid) != before}
 
     def newcomers(self) -> set[int]:

@@ -1,4 +1,4 @@
-"""Which script, module or class an interpreter runs, from its command line.
+"""Scripts, modules or classes that interpreters run, from their command lines.
 
 The options are those of the interpreters' own manuals. A command line is what the process shows (hostile input); of a
 script only the last part of its path is kept.
@@ -16,7 +16,7 @@ _MOST = 64
 
 
 class _Options(NamedTuple):
-    """What comes before the script. Options that are not named here have no argument of their own."""
+    """Options before the script. Those that are not named here have no argument of their own."""
 
     with_argument: frozenset[str]
     code: frozenset[str] = frozenset()
