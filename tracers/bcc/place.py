@@ -1,4 +1,4 @@
-"""Where the system has bcc's Python module: that folder alone, whichever Python runs us.
+"""Folder in which the system has bcc's Python module: that alone, whichever Python runs us.
 
 Of the package called ``bcc`` at PyPI, which is something else, nothing is used: its folder has no libbcc.py.
 """
