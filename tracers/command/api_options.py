@@ -46,7 +46,8 @@ def api_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def make_wanted(given: Mapping[str, Any]) -> Wanted:
-    """From the values of `api_options`. Usage errors, and StallscopeError for a library without such functions."""
+    """Wanted functions from the values of `api_options`. Usage errors, and StallscopeError for a library without such
+    functions."""
     if bool(given["libraries"]) != bool(given["symbols"]):
         raise click.UsageError("--lib PATH and --sym REGEX go together: give both")
     api, symbols = _expression("--api", given["api"]), _expression("--sym", given["symbols"])

@@ -14,7 +14,8 @@ from ..images.files import HOST
 def parameters(
     fd: int, elf: ElfFile, path: str, addresses: Sequence[int], members: frozenset[str] = frozenset()
 ) -> list[Parameters]:
-    """Of functions at these addresses of an open file, from its debug information or from that of its debug file."""
+    """Parameters of functions at these addresses of an open file, from its debug information or from that of its debug
+    file."""
     if has_lines(elf):
         return read_parameters(fd, addresses, members)
     separate = find_debug_file(elf, fd, path, HOST)

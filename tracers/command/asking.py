@@ -1,4 +1,4 @@
-"""From questions to the measure that asks them: checks and compiles what can be before the trace."""
+"""Measures that ask questions, made from these: checks and compiles what can be before the trace."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Binder:
         self._known: dict[object, list[Parameters]] = {}
 
     def __call__(self, fd: int, elf: ElfFile, path: str, found: Sequence[Function]) -> list[Bound | Fault]:
-        """For functions of an open file. Fault for one that lacks what is asked for."""
+        """Binds functions of an open file. Fault for one that lacks what is asked for."""
         status = os.fstat(fd)
         key = status.st_dev, status.st_ino, status.st_mtime_ns, tuple(function.offset for function in found)
         if key not in self._known:

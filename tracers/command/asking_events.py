@@ -1,4 +1,4 @@
-"""From questions to the measure of counted events that asks them: what can be refused is refused before the trace."""
+"""Measure of counted events that asks questions, made from these: what can be refused is refused before the trace."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def make_events(events: Events, asked: Asked, chosen: Chosen, *, quiet: bool) ->
 
 
 def _check_functions(events: Events, asked: Asked, chosen: Chosen) -> Binder | None:
-    """What asks debug information, if that is needed."""
+    """Binder that asks debug information, if that is needed."""
     if not events.targets and not chosen.functions:
         return None
     try:

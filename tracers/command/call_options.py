@@ -57,7 +57,7 @@ def _several(what: str) -> str:
 
 
 def make_view(given: Mapping[str, Any]) -> CallsView | None:
-    """From the values of `call_options`; None of a command that has no such options."""
+    """View from the values of `call_options`; None of a command that has no such options."""
     if "sort" not in given:
         return None
     from ...converters.model.display import CallsView

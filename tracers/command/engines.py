@@ -26,11 +26,11 @@ class Kind(Protocol):
     """The class of an engine."""
 
     def __call__(self, *args: Any, **given: Any) -> Engine:
-        """With the defaults of what is not given."""
+        """Makes the engine with the defaults of what is not given."""
         ...
 
     def of(self, given: Mapping[str, Any], /) -> Engine:
-        """From the values of a command's options."""
+        """Makes the engine from the values of a command's options."""
         ...
 
 
@@ -47,7 +47,7 @@ class Entry(NamedTuple):
     needs_root: bool = True
 
     def load(self) -> Kind:
-        """Its class."""
+        """Loads the engine's class."""
         if not isinstance(self.kind, str):
             return self.kind
         module, _, name = self.kind.rpartition(".")

@@ -1,4 +1,4 @@
-"""What ``trace-func --list`` prints of things that are counted: entries of functions, USDT probes, and what was named
+"""Lines of ``trace-func --list`` for things that are counted: entries of functions, USDT probes, and what was named
 of the kernel. Nothing is attached."""
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class Listed(NamedTuple):
 
 
 def check(events: Events) -> Chosen:
-    """What was named of the kernel. StallscopeError if a file that is there has nothing for one of the targets."""
+    """Tracepoints and functions of the kernel that were named. StallscopeError if a file that is there has nothing for
+    one of the targets."""
     chosen = chosen_in_kernel(events)
     alone = [(target.libraries, target.text, Events.all_of([target], [])) for target in events.targets]
     alone += [(event.libraries, event.text, Events.all_of([], [event])) for event in events.events]

@@ -226,7 +226,7 @@ class Length(_Nanoseconds):
 
 
 def make_spans(given: Mapping[str, Any]) -> SpanOptions | None:
-    """Which calls have a span, if a timeline is recorded. Usage errors like `make_timeline`."""
+    """Options for spans of calls, if a timeline is recorded. Usage errors like `make_timeline`."""
     if not make_timeline(given):
         return None
     limit, kept = given["max_events"]

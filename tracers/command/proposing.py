@@ -81,7 +81,7 @@ class Proposing:
 
 
 def refusal(engine: Engine, measures: Sequence[Measure], given: Mapping[str, Any]) -> StallscopeError | None:
-    """What an engine refuses, by the option that stands for it if there is one; None: nothing."""
+    """Error for what an engine refuses, by the option that stands for it if there is one; None: nothing."""
     refused = engine.refusals(measures)
     if not refused:
         return None
@@ -109,7 +109,7 @@ def _typed(name: str, given: Mapping[str, Any]) -> str:
 
 
 def _instead(step: NextStep) -> NextStep | None:
-    """What tells something like it by sums, if it asks for a timeline."""
+    """Step that tells something like it by sums, if it asks for a timeline."""
     from ...converters.summary.next_command import WHEN, WHO_ENDS
 
     if step.options != WHEN:

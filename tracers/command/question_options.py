@@ -24,7 +24,7 @@ _CLEAR = "\r\x1b[K"
 
 
 def question_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What `make_asked` is made from."""
+    """Adds the options that `make_asked` is made from."""
     options = (
         ("--arg", "NAME:TYPE=EXPR", "Name a value, such as n:u64=arg2 or path:str=arg1, for the following options."),
         ("--where", "EXPR", "Time and count only calls of which this is true, such as 'n > 4096 && pid == 12'."),
@@ -50,7 +50,7 @@ def _parameter(name: str) -> str:
 
 
 def make_asked(given: Mapping[str, Any]) -> Asked:
-    """From the values of `question_options`. StallscopeError, which shows where a fault is."""
+    """Questions from the values of `question_options`. StallscopeError, which shows where a fault is."""
     parts = (given[_parameter(name)] for name in ("--arg", "--where", "--hist", "--sum", "--print"))
     try:
         asked = Asked.parse(*parts, counts=given[_parameter("--count-by")])
@@ -79,7 +79,7 @@ def marked(text: str, begin: int, end: int) -> tuple[str, str]:
 
 
 def _columns(text: str) -> int:
-    """On a terminal, where some characters are two columns wide, and some none."""
+    """Columns of a text on a terminal, where some characters are two columns wide, and some none."""
     wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
     return len(text) + wide - sum(bool(unicodedata.combining(char)) for char in text)
 

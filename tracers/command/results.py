@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Results:
-    """Where the results go. Check before the trace, write after it."""
+    """Destinations of the results. Check before the trace, write after it."""
 
     paths: tuple[str, ...]
     force: bool
@@ -57,8 +57,8 @@ class Results:
 
     @classmethod
     def plan(cls, stem: str, given: Mapping[str, Any]) -> Results:
-        """From the values of `options.output_options`. StallscopeError when an output could not be written: better now
-        than after the trace."""
+        """Results from the values of `options.output_options`. StallscopeError when an output could not be written:
+        better now than after the trace."""
         paths, every = given["outputs"] or (str(output.default_path(stem)),), given.get("every")
         if every and not given["outputs"] and "sort" in given:
             paths = ()  # the table of each interval is printed

@@ -71,7 +71,7 @@ def make_steps(given: Mapping[str, Any]) -> tuple[Measure, ...]:
 
 
 def _functions(named: Iterable[str]) -> tuple[StepFunctions, list[PythonFunction]]:
-    """Those of libraries and programs, and those of Python."""
+    """Functions of libraries and programs, and those of Python."""
     found, python = [], []
     for text in dict.fromkeys(named):
         path, _, symbol = text.rpartition(":")

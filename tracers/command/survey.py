@@ -1,4 +1,4 @@
-"""What each engine can do here, for ``trace-doctor``."""
+"""Abilities of each engine here, for ``trace-doctor``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What matches the targets, before anything is attached: checked before a trace, and printed by ``--list``."""
+"""Functions that match the targets, before anything is attached: checked before a trace, and printed by ``--list``."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _check_file(target: Target, listed: Listed) -> None:
 
 
 def lines(targets: Targets, scope: Scope | None, command: tuple[str, ...]) -> Iterator[str]:
-    """What ``--list`` prints. StallscopeError for a scope that does not exist, and when nothing matches."""
+    """Lines that ``--list`` prints. StallscopeError for a scope that does not exist, and when nothing matches."""
     files = list(_files(targets, scope, command))
     if not files:
         raise StallscopeError(
@@ -261,7 +261,7 @@ def _read(fd: int, path: str, targets: Targets) -> Listed:
 
 
 def _with_arguments(fd: int, listed: Listed) -> Listed:
-    """With what debug information says of the functions."""
+    """Adds what debug information says of the functions."""
     if not listed.matches:
         return listed
     known = parameters(fd, ElfFile(FileSource(fd)), listed.path, [match.address for match in listed.matches])

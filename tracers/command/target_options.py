@@ -67,8 +67,8 @@ def target_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def make_targets(given: Mapping[str, Any]) -> Targets:
-    """From the arguments and `target_options`: `Events` if they are to be counted. Usage errors, and StallscopeError
-    for a file that is not there."""
+    """Targets from the arguments and `target_options`: `Events` if they are to be counted. Usage errors, and
+    StallscopeError for a file that is not there."""
     if not given["targets"]:
         raise cli.MissingScope("say which functions to trace: FILE:FUNCTION, such as libc.so.6:getenv")
     events = [text for text in given["targets"] if is_event(text)]

@@ -65,7 +65,7 @@ def _kind(path: str) -> str:
 
 
 def with_children(given: Mapping[str, Any], scope: Scope, stem: str) -> NextStep | None:
-    """The same trace with ``--children``, if processes that it would add have run meanwhile; else None.
+    """Step to the same trace with ``--children``, if processes that it would add have run meanwhile; else None.
 
     ``given``: the values of the options of scope, ``stem``: the command's.
     """
