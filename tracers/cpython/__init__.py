@@ -1,1 +1,1 @@
-"""What is inside a process's Python interpreter."""
+"""Python interpreters inside of processes."""

@@ -1,4 +1,4 @@
-"""Where a CPython interpreter frees code objects, as its file has it: `tp_dealloc` of `PyCode_Type`.
+"""Place where a CPython interpreter frees code objects, as its file has it: `tp_dealloc` of `PyCode_Type`.
 
 A probe there is one for all who execute the file, so neither a process nor another file may choose the place. It is
 taken from the initial data of the file itself, relocated as ld.so does it (System V ABI, 5.3 and 5.4; gABI's DT_RELR),
@@ -41,7 +41,7 @@ _PER_BITMAP = 63
 
 
 class Unproven(Exception):
-    """Why the place is not known."""
+    """Reason why the place is not known."""
 
 
 def deallocator(elf: ElfFile, code_type: int) -> tuple[int, int]:
@@ -89,7 +89,7 @@ def initial_word(elf: ElfFile, vaddr: int) -> int:
 
 
 def _place(elf: ElfFile, vaddr: int, size: int) -> int:
-    """Where so many bytes at a virtual address are in the file."""
+    """Offset in the file of so many bytes at a virtual address."""
     for s in elf.segments:
         if s.type == _LOAD and s.vaddr <= vaddr and vaddr + size <= s.vaddr + s.filesz:
             return s.offset + vaddr - s.vaddr

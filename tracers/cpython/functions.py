@@ -73,8 +73,8 @@ def read_function(memory: Readable, inside: Inside, code: int, wanted: int) -> F
 
 
 def read_functions(memory: Memory, inside: Inside, wanted: Sequence[tuple[int, int]]) -> list[Function | None]:
-    """Like `read_function`, of many (address, checksum), in a few reads; None also where the memory is not there.
-    OSError if the process does not answer."""
+    """Reads many functions as `read_function` does one, by (address, checksum), in a few reads; None also where the
+    memory is not there. OSError if the process does not answer."""
     codes = [code for code, _ in wanted]
     before = _ahead(memory, inside, codes, whole=True)
     drafts = [_or_none(_draft, before, inside, *each) for each in wanted]
@@ -93,7 +93,7 @@ def _or_none(function: Callable[..., _T], *arguments: object) -> _T | None:
 
 
 def _draft(memory: Readable, inside: Inside, code: int, wanted: int) -> tuple[_Head, Function] | None:
-    """As it is, unless it was freed meanwhile."""
+    """Head and function as they are, unless the code object was freed meanwhile."""
     head = _Head.read(memory, inside, code)
     if head is None or head.checksum(memory, inside) != wanted:
         return None
@@ -104,12 +104,12 @@ def _draft(memory: Readable, inside: Inside, code: int, wanted: int) -> tuple[_H
 
 
 def _is_still(memory: Readable, inside: Inside, code: int, wanted: int, head: _Head) -> bool:
-    """While the code object lives, what it refers to lives, too."""
+    """Whether the code object still lives: as long as it does, what it refers to lives, too."""
     return _Head.read(memory, inside, code) == head and head.checksum(memory, inside) == wanted
 
 
 def _ahead(memory: Memory, inside: Inside, codes: Sequence[int], *, whole: bool) -> ReadAhead:
-    """What is needed of these code objects; ``whole``: names and tables of lines, too."""
+    """Memory of these code objects that is needed; ``whole``: names and tables of lines, too."""
     ahead = ReadAhead(memory)
     ahead.expect([(code, _CODE_AHEAD) for code in codes])
     heads = [head for code in codes if (head := _or_none(_Head.read, ahead, inside, code))]
@@ -146,7 +146,7 @@ def is_alive(head: bytes, version: Version, kind: int) -> bool:
 
 
 class _Head(NamedTuple):
-    """Of a code object: addresses of strings and of the table, the first line, the size, and the version."""
+    """Head of a code object: addresses of strings and of the table, the first line, the size, and the version."""
 
     name: int
     qualified: int
@@ -184,7 +184,7 @@ class _Head(NamedTuple):
 
 
 def _hash_of(memory: Readable, inside: Inside, address: int) -> int:
-    """Of the text of a string, as the probes have it."""
+    """Hash of the text of a string, as the probes have it."""
     length, _, state = _STRING.unpack(memory.read(address, _STRING.size))
     width = state >> _KIND & 7 if length <= LONG and state & _COMPACT else 0
     begin = skipped(length * width)

@@ -11,8 +11,8 @@ from .runtime import address_of, find_runtime
 
 
 def inside_of(pid: int, mapping: Mapping, elf: ElfFile) -> Inside | None:
-    """What functions of the process are read with; None if ``elf``, which it maps there, is no interpreter. Refused for
-    one whose data are not understood, ElfError for a damaged file, OSError if the process is gone."""
+    """Knowledge that functions of the process are read with; None if ``elf``, which it maps there, is no interpreter.
+    Refused for one whose data are not understood, ElfError for a damaged file, OSError if the process is gone."""
     runtime = find_runtime(elf, mapping.file_path)
     address = address_of(elf, mapping, runtime.vaddr) if runtime else None
     if runtime is None or address is None:

@@ -1,4 +1,4 @@
-"""Where CPython has the fields that lead from an interpreter to the names of functions.
+"""Offsets of CPython's fields that lead from an interpreter to the names of functions.
 
 Up to 3.12 the offsets are those of CPython's headers (Include/internal/pycore_runtime.h, pycore_interp.h,
 pycore_frame.h, Include/cpython/pystate.h, code.h, frameobject.h, unicodeobject.h), by offsetof() on x86-64. From 3.13
@@ -33,7 +33,7 @@ _GIL_FIELDS = 8, 16
 
 
 class Refused(Exception):
-    """Why the frames of an interpreter cannot be read."""
+    """Reason why the frames of an interpreter cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Layout:
 
 
 def _bytes(*offsets: int) -> int:
-    """Of the part of an object that has these fields."""
+    """Bytes of the part of an object that has these fields."""
     return max(offsets) // 8 * 8 + 8
 
 
@@ -205,8 +205,8 @@ def _published(version: Version, runtime: int, memory: Memory) -> Layout:
 
 
 def _gil(interpreter: dict[str, int]) -> tuple[int, int]:
-    """Where the interpreter has the pointer to its lock, and its own lock; zeros if the probes would not understand it.
-    They expect its fields in the order that they have always had."""
+    """Offsets of the interpreter's pointer to its lock, and of its own lock; zeros if the probes would not understand
+    it. They expect its fields in the order that they have always had."""
     own = interpreter["gil"]
     fields = interpreter["gil_holder"] - own, interpreter["gil_locked"] - own
     if fields != _GIL_FIELDS or max(own, interpreter["ceval_gil"]) >= 1 << 24:

@@ -33,7 +33,7 @@ def _ranges(version: Version, table: bytes, first: int) -> Iterator[tuple[int, i
 
 
 def _increments(table: bytes, first: int) -> Iterator[tuple[int, int, int]]:
-    """Up to 3.9, as in PyCode_Addr2Line(): pairs of increments of address and line."""
+    """Lines up to 3.9, as in PyCode_Addr2Line(): pairs of increments of address and line."""
     begin, line = 0, first
     for i in range(0, len(table) - 1, 2):
         end = begin + table[i]
@@ -54,7 +54,8 @@ def _deltas(table: bytes, first: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _locations(table: bytes, first: int) -> Iterator[tuple[int, int, int]]:
-    """From 3.11 on: entries of different forms; the first byte has the highest bit, the form, and the length - 1."""
+    """Lines from 3.11 on: entries of different forms; the first byte has the highest bit, the form, and the length -
+    1."""
     begin, line, at = 0, first, 0
     while at < len(table):
         form, units = table[at] >> 3 & 15, (table[at] & 7) + 1

@@ -37,7 +37,7 @@ class ReadAhead:
         self._starts = sorted(self._parts)
 
     def read(self, address: int, size: int) -> bytes:
-        """Like `Memory.read`."""
+        """Reads as `Memory.read` does."""
         i = bisect_right(self._starts, address) - 1
         if i >= 0:
             at = address - self._starts[i]
@@ -47,7 +47,7 @@ class ReadAhead:
         return self._memory.read(address, size)
 
     def word(self, address: int) -> int:
-        """Like `Memory.word`."""
+        """Reads as `Memory.word` does."""
         return int.from_bytes(self.read(address, 8), "little")
 
 

@@ -70,7 +70,8 @@ def _groups(placed: Sequence[Placed]) -> list[list[Frame]]:
 
 
 def _aligned(runs: Sequence[int], groups: list[list[Frame]], *, whole: bool) -> dict[int, list[Frame]]:
-    """Which groups come at which native frame; those of native frames that are missing, with the outermost one."""
+    """Groups by the native frame at which they come; those of native frames that are missing, with the outermost
+    one."""
     if not runs:
         return {}
     surplus = len(groups) - len(runs)
@@ -85,8 +86,9 @@ def _aligned(runs: Sequence[int], groups: list[list[Frame]], *, whole: bool) -> 
 
 
 def _after_interpreter(native: Stack, groups: list[list[Frame]]) -> tuple[dict[int, list[Frame]], set[object]]:
-    """Where the interpreter's native function has no name (3.14 can be built without a function that stays on the
-    stack): groups come where runs of its file's frames end, one at each, and those that are left at the outermost."""
+    """Groups by native frame where the interpreter's native function has no name (3.14 can be built without a function
+    that stays on the stack): they come where runs of its file's frames end, one at each, and those that are left at the
+    outermost."""
     modules = [frame.module for frame in native]
     inside: set[object] = {module for module in modules if module and _INTERPRETER.search(module.path)}
     ends = [i for i, m in enumerate(modules) if m in inside and (i + 1 == len(modules) or modules[i + 1] not in inside)]

@@ -23,7 +23,7 @@ _PIECE = 1 << 22
 
 
 class Runtime(NamedTuple):
-    """Of an interpreter's file."""
+    """Runtime of an interpreter's file."""
 
     version: Version
     vaddr: int
@@ -82,7 +82,7 @@ def _variables(elf: ElfFile, wanted: set[bytes], kinds: Collection[int]) -> dict
 
 
 def _places(elf: ElfFile, offset: int, size: int, wanted: Collection[bytes]) -> dict[int, bytes]:
-    """Where each of these names first is in a table of names, if it is there."""
+    """Places where each of these names first is in a table of names, if it is there."""
     if size > _MAX_STRINGS:
         raise TooMuch("absurd names of symbols")
     needles = {name: b"\0" + name + b"\0" for name in wanted}

@@ -57,7 +57,7 @@ def _heaps(pid: int) -> list[tuple[int, int]]:
 
 
 def _present(pid: int, heaps: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Their parts that are in memory."""
+    """Parts of the heaps that are in memory."""
     import numpy as np
 
     for start, end in heaps:
@@ -71,7 +71,7 @@ def _present(pid: int, heaps: list[tuple[int, int]]) -> Iterator[tuple[int, int]
 
 
 class _Files:
-    """Which files are wanted, by the addresses of their names."""
+    """Files that are wanted, by the addresses of their names."""
 
     def __init__(self, inside: Inside, is_wanted: Callable[[str], bool]) -> None:
         self.inside, self.is_wanted = inside, is_wanted
@@ -104,8 +104,8 @@ def _in_piece(memory: Memory, start: int, end: int, files: _Files) -> Iterator[F
 
 
 def _candidates(words: NDArray[np.uint64], inside: Inside) -> Iterator[tuple[int, int]]:
-    """Where the type of code objects is in the second word of an object, and the address of its file's name; 0 if that
-    is in the next piece."""
+    """Candidates: where the type of code objects is in the second word of an object, and the address of its file's
+    name; 0 if that is in the next piece."""
     import numpy as np
 
     places = np.flatnonzero(words[1:] == np.uint64(inside.code_type))
