@@ -23,7 +23,7 @@ _BLOCK = 512
 
 
 def import_all() -> None:
-    """What `read` needs, before there are no rights to read it."""
+    """Imports what `read` needs, before there are no rights to read it."""
     import elftools.elf.elffile
 
     from . import reading
@@ -54,7 +54,7 @@ def read(fd: int, wanted: dict[str, Any]) -> dict[str, Any]:
 
 
 class OutOfTime(BaseException):
-    """Not an Exception: pyelftools makes others of those."""
+    """End of the time to read. No Exception: pyelftools makes others of those."""
 
 
 def limit_time(seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""What debug information says of functions: their parameters as values of expressions."""
+"""Parameters of functions, from debug information, as values of expressions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _NONSENSE = (LookupError, TypeError, ValueError, AttributeError, RecursionError,
 
 @dataclass(frozen=True)
 class Parameters:
-    """Of one function. ``fault``: why they are not known, "" if they are. ``shown``: as a declaration has them."""
+    """Parameters of one function. ``fault``: why they are not known, "" if they are. ``shown``: as a declaration has
+    them."""
 
     values: Mapping[str, Node]
     shown: tuple[str, ...] = ()
@@ -36,7 +37,8 @@ class Parameters:
 
 
 def read_parameters(fd: int, addresses: Sequence[int], members: Iterable[str]) -> list[Parameters]:
-    """Of functions at these addresses of an open ELF file. ``members``: the names of members that expressions use."""
+    """Parameters of functions at these addresses of an open ELF file. ``members``: the names of members that
+    expressions use."""
     if len(addresses) > _MOST:
         return [Parameters({}, fault="too many functions for debug information")] * len(addresses)
     wanted = {"addresses": list(addresses), "members": sorted(set(members)), "seconds": SECONDS}
@@ -51,7 +53,7 @@ def read_parameters(fd: int, addresses: Sequence[int], members: Iterable[str]) -
 
 
 def parameters_of(found: Any, count: int) -> list[Parameters]:
-    """From the data of the reading process; of a file that was made to break it, these may be anything."""
+    """Parameters in the data of the reading process; of a file that was made to break it, these may be anything."""
     if not isinstance(found, dict):
         return [Parameters({}, fault="its debug information cannot be read")] * count
     if "fault" in found:
@@ -65,7 +67,7 @@ def parameters_of(found: Any, count: int) -> list[Parameters]:
 
 
 def member_names(asked: Asked) -> frozenset[str]:
-    """Of all members in the expressions."""
+    """Names of all members in the expressions."""
     trees = [each.tree for each in asked.declared] + [tree for _, tree in asked.where]
     trees += [tree for question in asked.questions for tree in question.trees]
     return frozenset(name for tree in trees for name in _members(tree))
@@ -127,11 +129,11 @@ def _value(kind: Type, place: Sequence[Any]) -> Node:
 
 @dataclass(frozen=True)
 class _Reference(Pointer):
-    """Of C++."""
+    """Reference of C++."""
 
 
 class _Types:
-    """By number, made when they are asked for: structs lead to themselves."""
+    """Types by number, made when they are asked for: structs lead to themselves."""
 
     def __init__(self, found: Any) -> None:
         self._found = {int(number): each for number, each in found.items()}

@@ -44,7 +44,7 @@ class Reader:
         """By number."""
 
     def functions(self, addresses: list[int]) -> list[dict[str, Any]]:
-        """For each address: ``parameters`` and ``result``, else ``fault``."""
+        """Description of the function at each address: ``parameters`` and ``result``, else ``fault``."""
         found: dict[int, Any] = {}
         wanted = set(addresses)
         for unit in self._units(wanted):
@@ -73,7 +73,7 @@ class Reader:
             raise TimeoutError
 
     def _units(self, wanted: set[int]) -> Iterator[Any]:
-        """Those with the functions; all, if no table says where these are."""
+        """Units with the functions; all, if no table says where these are."""
         table = self._dwarf.get_aranges()
         offsets = {table.cu_offset_at_addr(address) for address in wanted} if table else {None}
         if None not in offsets:
@@ -98,7 +98,7 @@ class Reader:
                     todo.append(child)
 
     def _begins(self, die: Any) -> Iterator[int]:
-        """Where its code begins; of one in several parts, that of each."""
+        """Addresses where its code begins; of one in several parts, that of each."""
         for name in ("DW_AT_low_pc", "DW_AT_entry_pc"):
             begin = _number(die, name)
             if begin is not None:
@@ -176,7 +176,7 @@ class Reader:
         return _text(holder) if holder is not None else ""
 
     def _number(self, die: Any) -> int:
-        """Of a type, which will be described; 0 is void."""
+        """Number of a type, which will be described; 0 is void."""
         if die is None:
             return 0
         if die.offset not in self._ids:
@@ -267,7 +267,7 @@ class Reader:
 
 
 class _Places:
-    """Where the System V ABI of x86-64 passes arguments, one after the other: numbers and addresses."""
+    """Places in which the System V ABI of x86-64 passes arguments, one after the other: numbers and addresses."""
 
     def __init__(self) -> None:
         self._registers = 0
@@ -277,7 +277,8 @@ class _Places:
         self._lost = ""
 
     def next(self, kind: Any, size: int) -> tuple[str, list[Any]]:
-        """Why it cannot be told, "" if it can; and the register ("arg1"), or the offset from the stack pointer."""
+        """Reason why it cannot be told, "" if it can; and the register ("arg1"), or the offset from the stack
+        pointer."""
         if self._lost:
             return self._lost, []
         tag = _tag(kind) if kind is not None else ""
