@@ -237,7 +237,7 @@ class Holder:
         return found
 
     def forked(self) -> None:
-        """In a forked process: what it could ask belongs to the other one."""
+        """Forgets the link in a forked process: what it could ask belongs to the other one."""
         link, self._link = self._link, None
         self._lock = threading.Lock()
         self._watches = False

@@ -92,7 +92,7 @@ def _type() -> int:
 
 
 def read_iterator(link: int) -> bytes:
-    """What an iterator's program writes about all its objects. OSError."""
+    """Bytes that an iterator's program writes about all its objects. OSError."""
     fd = bpf(_ITER_CREATE, struct.pack("=II", link, 0))
     try:
         chunks = []

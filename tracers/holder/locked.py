@@ -27,7 +27,7 @@ _FIRST, _LONGEST = 0.0005, 0.01
 
 
 class Lock(NamedTuple):
-    """Of an address space, at one moment."""
+    """Lock of an address space, at one moment."""
 
     tgid: int
     state: int

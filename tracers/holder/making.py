@@ -56,8 +56,8 @@ def make(attach_type: int, steps: Sequence[Step], fd: int, places: Sequence[Plac
 def make_possible(
     attach_type: int, steps: Sequence[Step], fd: int, places: Sequence[Place], goes_on: Callable[[], None]
 ) -> Made:
-    """Like `make`; OSError if the kernel refuses all, or for an error that is not of some places alone. ``goes_on`` is
-    called when there is progress."""
+    """Makes what is possible, as `make` does; OSError if the kernel refuses all, or for an error that is not of some
+    places alone. ``goes_on`` is called when there is progress."""
     found, until = Made([], {}), time.monotonic() + SECONDS
     # One event per place is slow to make again.
     size = len(places) if attach_type else 1
