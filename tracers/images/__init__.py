@@ -1,1 +1,1 @@
-"""What a process maps: files, ELF, symbol tables, debug files, the vdso."""
+"""Files that a process maps: ELF, symbol tables, debug files, the vdso."""

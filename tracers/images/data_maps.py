@@ -44,7 +44,7 @@ def parse_data_maps(text: bytes) -> list[DataMap]:
 
 
 def read_data_maps(pid: int) -> list[DataMap]:
-    """Those of a live process; none if it has exited or may not be read."""
+    """Mappings of data of a live process; none if it has exited or may not be read."""
     try:
         return parse_data_maps(maps(pid, only_code=False))
     except OSError:

@@ -42,7 +42,7 @@ def variable_at(elf: ElfFile, vaddr: int) -> tuple[str, int] | None:
 
 @lru_cache(maxsize=4)
 def _variables(elf: ElfFile) -> list[tuple[tuple[int, int], NDArray[np.void]]]:
-    """For each symbol table, where its names are, and the rows of variables. `TooMuch` for an absurd number."""
+    """Place of the names, and rows of variables, for each symbol table. `TooMuch` for an absurd number."""
     import numpy as np
 
     found = []
@@ -69,7 +69,7 @@ def _covering(rows: NDArray[np.void], vaddr: int) -> NDArray[np.void]:
 
 
 def variable_in(elf: ElfFile, vaddr: int) -> tuple[str, int] | None:
-    """Like `variable_at`; None for a damaged table, too."""
+    """`variable_at`; None for a damaged table, too."""
     try:
         return variable_at(elf, vaddr)
     except ElfError:

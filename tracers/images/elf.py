@@ -48,11 +48,11 @@ _SYM64 = [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("shndx", "<u2"), ("
 
 
 class ElfError(Exception):
-    """Why a file is not used."""
+    """Reason why a file is not used."""
 
 
 class TooMuch(ElfError):
-    """It has more of something than is read of a file."""
+    """Error for a file that has more of something than is read."""
 
 
 class Source(Protocol):
@@ -267,7 +267,7 @@ class ElfFile:
         return np.concatenate(pieces) if len(pieces) != 1 else pieces[0]
 
     def symbol_pieces(self, table: Any) -> Iterator[NDArray[np.void]]:
-        """The same, some at a time, for tables of which a part is kept; there is at least one piece."""
+        """Symbols of a table, some at a time, for tables of which a part is kept; there is at least one piece."""
         import numpy as np
 
         dtype = np.dtype(_SYM64 if self.is_64 else _SYM32)

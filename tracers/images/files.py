@@ -40,12 +40,12 @@ class Root:
 
     @classmethod
     def of(cls, pid: int) -> Root:
-        """That of a live process. OSError without one. Its file system is not asked: the path ends at the link."""
+        """Root of a live process. OSError without one. Its file system is not asked: the path ends at the link."""
         return cls(os.open(f"/proc/{pid}/root", _ROOT_FLAGS), pid)
 
     @property
     def fd(self) -> int | None:
-        """Its descriptor, which stays the root's; None for ours. OSError if it has been closed."""
+        """Descriptor of the root, which stays the root's; None for ours. OSError if it has been closed."""
         if self._is_closed:
             raise OSError(errno.ENOENT, "nobody has this root any more")
         return self._fd
@@ -66,7 +66,7 @@ class Root:
         return self.find(path, flags)[0]
 
     def find(self, path: str, flags: int = 0) -> tuple[int, About]:
-        """The same, and what the file is like."""
+        """Opens the file at a path, and tells what it is like."""
         return open_path(path, flags, self.fd, self._pid)
 
     def close(self) -> None:
@@ -93,7 +93,7 @@ def open_mapped(pid: int, mapping: Mapping, root: Root) -> int:
 
 
 def open_all(pid: int, mappings: Sequence[Mapping], root: Root) -> list[int | OSError]:
-    """The same for several mappings."""
+    """Opens the files of several mappings."""
     try:
         found = open_places(pid, [_place(mapping) for mapping in mappings], root.fd)
     except OSError as error:

@@ -160,7 +160,7 @@ class AddressSpace:
         self._starts[first:last] = [piece.start for piece in pieces]
 
     def map_unless_other(self, mapping: Mapping) -> None:
-        """Like :meth:`map`, but where another file was mapped before, the range becomes ``[remapped]``.
+        """Maps as :meth:`map` does, but where another file was mapped before, the range becomes ``[remapped]``.
 
         The stacks of an address space carry no time: an address that belonged first to one file, then to another,
         cannot be attributed to either.
@@ -180,7 +180,7 @@ class AddressSpace:
         self._map_part(mapping, start, mapping.end)
 
     def bulk_find(self, addresses: NDArray[np.uint64]) -> NDArray[np.intp]:
-        """For each address the index of its mapping in iteration order, -1 where there is none."""
+        """Index, in iteration order, of the mapping of each address, -1 where there is none."""
         import numpy as np
 
         if not self._mappings:

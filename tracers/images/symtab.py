@@ -53,7 +53,7 @@ class Bounds(NamedTuple):
         return cls(np.zeros(0, np.uint64), np.zeros(0, np.uint64))
 
     def holding(self, addresses: NDArray[np.uint64]) -> NDArray[np.intp]:
-        """For each address the index of the function that contains it, -1 in a gap."""
+        """Index of the function that contains each address, -1 in a gap."""
         import numpy as np
 
         found = np.searchsorted(self.start, addresses, side="right") - 1
@@ -234,7 +234,7 @@ class _Ranges:
         return cls(none, none, none.astype(np.uint32), none.astype(np.uint8), none.astype(np.uint8))
 
     def groups(self, addresses: NDArray[np.uint64]) -> NDArray[np.intp]:
-        """For each address the group with the highest start that covers it, -1 where none does."""
+        """Group with the highest start that covers each address, -1 where none does."""
         import numpy as np
 
         group = np.searchsorted(self._starts, addresses, side="right") - 1
@@ -260,7 +260,7 @@ class _Ranges:
 
 
 def _places_of(name: str, strings: bytes) -> list[int]:
-    """Where this name is in a table of names, also as the end of another one."""
+    """Places of this name in a table of names, also as the end of another one."""
     wanted = name.encode("utf-8", "surrogateescape") + b"\0"
     places: list[int] = []
     at = strings.find(wanted) if name else -1
@@ -271,7 +271,7 @@ def _places_of(name: str, strings: bytes) -> list[int]:
 
 
 class _Columns(NamedTuple):
-    """Those of a `_Part` that have a value for each symbol, and ``marks``; of some of a table's symbols."""
+    """Columns of a `_Part` that have a value for each symbol, and ``marks``; of some of a table's symbols."""
 
     start: NDArray[np.uint64]
     end: NDArray[np.uint64]

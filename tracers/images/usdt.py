@@ -47,7 +47,7 @@ class UsdtProbe(NamedTuple):
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """Of its first place; of others they can be in other registers."""
+        """Arguments at its first place; at others they can be in other registers."""
         return tuple(self.sites[0].arguments.split())
 
 
@@ -97,7 +97,7 @@ def _site(elf: ElfFile, address: int, counter: int, arguments: str) -> Site | No
 
 
 def _offset(elf: ElfFile, address: int, flag: int) -> int | None:
-    """Where the byte of this address is in the file."""
+    """Offset in the file of the byte at this address."""
 
     def has(s: Segment) -> bool:
         return s.type == _LOAD and bool(s.flags & flag) and 0 <= address - s.vaddr < s.filesz

@@ -35,7 +35,7 @@ def _image() -> tuple[int, ElfFile, SymbolTable] | None:
 
 
 def image() -> ElfFile | None:
-    """Our own vdso, which every 64-bit process has; None when it cannot be read."""
+    """ELF file of our own vdso, which every 64-bit process has; None when it cannot be read."""
     found = _image()
     return found[1] if found is not None else None
 
