@@ -1,4 +1,4 @@
-"""What an ioctl command means: the parts that `_IOC` packs into its number, and its name on a device."""
+"""Meaning of an ioctl command: the parts that `_IOC` packs into its number, and its name on a device."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DIRECTIONS = ("_IO", "_IOW", "_IOR", "_IOWR")
 
 
 class Parts(NamedTuple):
-    """Of a number made with asm-generic/ioctl.h's macros. ``size``: bytes of the argument."""
+    """Parts of a number made with asm-generic/ioctl.h's macros. ``size``: bytes of the argument."""
 
     direction: str
     """The macro: _IO, _IOW, _IOR or _IOWR."""

@@ -1,4 +1,4 @@
-"""What an ioctl was called on: a device by its path, other files by their kind."""
+"""Devices and files that ioctls were called on: a device by its path, other files by their kind."""
 
 from __future__ import annotations
 

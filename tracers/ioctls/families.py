@@ -10,7 +10,7 @@ NVIDIA, UVM = "nvidia", "nvidia-uvm"
 
 
 class File(NamedTuple):
-    """What an ioctl was called on. ``mode``: st_mode; ``rdev``: of a device, else 0; ``path``: "" if not known."""
+    """File that an ioctl was called on. ``mode``: st_mode; ``rdev``: of a device, else 0; ``path``: "" if not known."""
 
     mode: int
     major: int
