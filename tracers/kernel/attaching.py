@@ -18,7 +18,7 @@ LOCKED = "scope_locked"
 
 
 class WithheldError(BpfError):
-    """There is no probe because the kernel would wait for other processes."""
+    """Error for a probe that is withheld because the kernel would wait for other processes."""
 
     def __init__(self) -> None:
         super().__init__("attach uprobes", errno.EBUSY, [])

@@ -73,8 +73,8 @@ class Program:
         check(library().bpf_program__set_expected_attach_type(self._pointer, number), f"program {self.name}")
 
     def call_function(self, number: int, function: str) -> None:
-        """Before it is loaded: calls of the helper ``number``, which there is not, become calls of a function of the
-        kernel (kfunc). BpfError if the kernel has no such function, or nothing calls the helper."""
+        """Makes calls of the helper ``number``, which there is not, calls of a function of the kernel (kfunc), before
+        the program is loaded. BpfError if the kernel has no such function, or nothing calls the helper."""
         with KernelTypes() as types:
             index = types.function_id(function)
         count = library().bpf_program__insn_cnt(self._pointer)
@@ -101,7 +101,8 @@ class Program:
 
     @property
     def misses(self) -> int:
-        """How often the kernel did not run it, because the CPU was in another program or in a map's system call.
+        """Number of times that the kernel did not run it, because the CPU was in another program or in a map's system
+        call.
 
         Kernels before 6.7 (dd8657894c11) do not count this for tracepoints: 0.
         """

@@ -70,7 +70,7 @@ def cost() -> int | None:
 
 
 def _cost() -> int | None:
-    """Of writes of this thread."""
+    """Cost of writes of this thread."""
     word = ctypes.c_uint64(0)
     before = _writes(word)
     attr = perf_events.Attr(type=_TYPE, sample_period=1, bp_type=_WRITE, bp_len=_LENGTH, flags=_NOT_IN_KERNEL)

@@ -69,7 +69,7 @@ class EndedThreads:
 
     @property
     def exiting(self) -> int:
-        """How many threads have begun to exit, and have not been switched out for the last time."""
+        """Number of threads that have begun to exit, and have not been switched out for the last time."""
         return len(self._exiting)
 
     def others(self, there: set[tuple[int, int]]) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""Where the kernel's entry code lies, which tells an interrupt's frames from those of what it interrupted."""
+"""Addresses of the kernel's entry code, which tell an interrupt's frames from those of what it interrupted."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class KernelTypes:
         return self._find(name, BTF_KIND_FUNC)
 
     def size(self, struct: str) -> int:
-        """Of a structure, in bytes; 0: not known."""
+        """Size of a structure, in bytes; 0: not known."""
         found = self._find(struct, BTF_KIND_STRUCT)
         return int(self._type(found).size_or_type) if found else 0
 

@@ -223,7 +223,7 @@ def library() -> ctypes.CDLL:
 
 
 def loaded() -> Loaded:
-    """The same, with where it is from."""
+    """The library, and where it is from."""
     global _loaded
     if _loaded is None:
         found = load(_bind)

@@ -1,4 +1,4 @@
-"""Which libbpf.so.1 is loaded: the system's where that can be used, else the one that the wheel carries.
+"""Choice of the libbpf.so.1 that is loaded: the system's where that can be used, else the one that the wheel carries.
 
 No libbpf before 1.0 has the name libbpf.so.1. What the wheel carries is made by ``scripts/carried_libraries.py``.
 """
@@ -52,7 +52,8 @@ def load(bind: Callable[[ctypes.CDLL], None]) -> Loaded:
 
 
 def _load_carried() -> tuple[ctypes.CDLL, str]:
-    """What libbpf needs is loaded before it: the dynamic linker then takes that by its name, and looks no further."""
+    """Loads the libbpf of the wheel, and before it what it needs: the dynamic linker then takes that by its name, and
+    looks no further."""
     manifest = json.loads((_CARRIED / "carried.json").read_text())
     *needed, last = manifest["libraries"]
     for entry in needed:

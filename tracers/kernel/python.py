@@ -37,7 +37,7 @@ _MAX_INSTRUCTION = 1 << 31
 
 
 def identity(space: bytes) -> bytes:
-    """What stays the same of a struct python_space."""
+    """Part of a struct python_space that stays the same."""
     return space[:-_CHANGED]
 
 
@@ -65,7 +65,7 @@ class Calls(NamedTuple):
 
 
 def begin_of(stack: Sequence[int]) -> int:
-    """How many of the words of a stack are native frames."""
+    """Number of the words of a stack that are native frames."""
     for i, word in enumerate(stack):
         if word >> TAG == PROCESS:
             return i
@@ -98,7 +98,7 @@ def codes(words: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def all_codes(words: NDArray[np.uint64]) -> set[tuple[int, int]]:
-    """The same for the words of many stacks; with some that are none, where another word is like that of a code."""
+    """Codes in the words of many stacks; with some that are none, where another word is like that of a code."""
     import numpy as np
 
     at = np.flatnonzero(words[:-1] >> np.uint64(TAG) == CODE)
@@ -107,8 +107,8 @@ def all_codes(words: NDArray[np.uint64]) -> set[tuple[int, int]]:
 
 
 def checksum(salt: int, words: Iterable[int]) -> int:
-    """Of a code object: addresses of its name, its file's name and its table of lines, its first line, its size, and
-    its version; without a version, the hash of its name's text, and `text_hash` of its file's name."""
+    """Checksum of a code object: addresses of its name, its file's name and its table of lines, its first line, its
+    size, and its version; without a version, the hash of its name's text, and `text_hash` of its file's name."""
     return _mixed(salt, words) & _32
 
 
@@ -118,7 +118,7 @@ def skipped(size: int) -> int:
 
 
 def text_hash(length: int, rest: bytes) -> int:
-    """Of a string of so many characters, whose bytes from `skipped` on are ``rest``."""
+    """Hash of a string of so many characters, whose bytes from `skipped` on are ``rest``."""
     padded = rest + bytes(-len(rest) % 8)
     return _mixed(0, (length, *struct.unpack(f"<{len(padded) // 8}Q", padded)))
 

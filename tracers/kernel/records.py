@@ -80,7 +80,8 @@ OTHER_STACKS, LOST = 2, 4
 
 
 class Origin(NamedTuple):
-    """Where something happened; the key of all counts. ``ustack``, ``kstack``, ``python``: a stack's id, 0 for none.
+    """Place and thread of something that happened; the key of all counts. ``ustack``, ``kstack``, ``python``: a stack's
+    id, 0 for none.
 
     ``life``: a number of the thread since its last exec, which no other has had, though its ids may come back; 0:
     unknown. ``state``: index into STATES, or `RUNNING`.
@@ -100,7 +101,7 @@ WAKER_CONTEXTS = BY_THREAD, BY_SOFTIRQ, BY_DEVICE, BY_TIMER, BY_CORE, BY_UNKNOWN
 
 
 class Waker(NamedTuple):
-    """Who ended a wait; struct waker."""
+    """Waker that ended a wait; struct waker."""
 
     ustack: int
     kstack: int
@@ -368,7 +369,7 @@ class RecordSink:
         return self._remaining(began, left)
 
     def _remaining(self, began: int, there: list[ThreadRecord]) -> list[ThreadRecord]:
-        """Those in an interval from ``began`` that sent their part of it, or that the iterator found ``there``."""
+        """Threads in an interval from ``began`` that sent their part of it, or that the iterator found ``there``."""
         # A thread that was cut after the iterator had reported it is in the interval before.
         cut = [record for record in self._cut if record.end > began]
         self._cut = []
@@ -376,10 +377,10 @@ class RecordSink:
 
     @property
     def exiting(self) -> int:
-        """How many threads have begun to exit, and have not been switched out for the last time."""
+        """Number of threads that have begun to exit, and have not been switched out for the last time."""
         return self.ended.exiting
 
     def take_execs(self) -> list[ExecRecord]:
-        """Those since the last call."""
+        """Execs since the last call."""
         taken, self._new_execs = self._new_execs, []
         return taken

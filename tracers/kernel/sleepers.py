@@ -87,7 +87,7 @@ class Pages:
                 self._known[begin + at] = data[at : at + _PAGE]
 
     def at(self, address: int, size: int) -> bytes:
-        """What is there, as far as it is mapped. OSError as above."""
+        """Bytes at an address, as far as it is mapped. OSError as above."""
         data, at = b"", address
         while len(data) < size:
             page = at & -_PAGE

@@ -91,11 +91,11 @@ class StackStore:
 
     @property
     def frames(self) -> int:
-        """Of all stacks, about."""
+        """Number of the frames of all stacks, about."""
         return (len(self._fresh) + (0 if self._words is None else self._words.nbytes)) // 8 - _HEAD * len(self)
 
     def words(self) -> Words:
-        """Those of all records, one after the other."""
+        """Words of all records, one after the other."""
         self._settle()
         assert self._words is not None
         return self._words
@@ -130,7 +130,7 @@ class StackStore:
         return frames, ends
 
     def take(self, ids: Iterable[int]) -> tuple[dict[int, tuple[int, ...]], dict[int, int]]:
-        """The same as `find`; then all stacks are forgotten."""
+        """Finds stacks as `find` does; then all stacks are forgotten."""
         found = self.find(ids)
         self._words = self._ids = self._begins = None
         return found
@@ -163,7 +163,7 @@ def _gathered(words: Words, places: NDArray[np.intp]) -> tuple[Words, NDArray[np
 
 
 def _first(values: Words) -> NDArray[np.bool_]:
-    """Where, in ascending values, another one begins."""
+    """True for each of the ascending values that is not the one before."""
     import numpy as np
 
     first = np.ones(len(values), bool)
@@ -172,7 +172,7 @@ def _first(values: Words) -> NDArray[np.bool_]:
 
 
 def _among(values: Words, others: Words) -> NDArray[np.bool_]:
-    """Which of the values are among others, which ascend."""
+    """True for each of the values that is among others, which ascend."""
     import numpy as np
 
     if not len(others):

@@ -29,7 +29,8 @@ class SumTable:
         return Hash(self._name, self._key_size, self._value_size, self._entries)
 
     def _put(self, slot: int) -> None:
-        """When it returns, no program uses another table of this slot (1ae80cf31938, 4.20)."""
+        """Puts the table into its slot. When it returns, no program uses another table of this slot (1ae80cf31938,
+        4.20)."""
         self._outer.update(slot.to_bytes(4, "little"), self._tables[slot].fd.to_bytes(4, "little"))
 
     def drain(self, slot: int) -> tuple[bytes, bytes]:

@@ -38,7 +38,7 @@ _own: int | None = None
 
 
 def folder() -> Path:
-    """Its root: a path that holds in this process. StallscopeError if there is none for this user."""
+    """Root of tracefs: a path that holds in this process. StallscopeError if there is none for this user."""
     denied = False
     for place in PLACES:
         try:
@@ -67,7 +67,7 @@ def read(name: str) -> str:
 
 
 def number_of(tracepoint: str) -> int:
-    """By which perf_event_open(2) knows ``system:event``. OSError, StallscopeError like `folder`."""
+    """Number by which perf_event_open(2) knows ``system:event``. OSError, StallscopeError like `folder`."""
     return int(read(f"events/{tracepoint.replace(':', '/')}/id"))
 
 
@@ -130,7 +130,7 @@ def _from_a_child() -> int:
 
 
 def _mount_privately() -> None:
-    """In a child: nothing of it reaches another namespace."""
+    """Mounts tracefs in a child: nothing of it reaches another namespace."""
     libc = ctypes.CDLL(None, use_errno=True)
     _check(libc.unshare(ctypes.c_int(_NEW_MOUNTS)))
     _check(libc.mount(b"none", b"/", None, ctypes.c_ulong(_PRIVATE_ALL), None))

@@ -1,4 +1,4 @@
-"""How a tracepoint's record is laid out in the running kernel: its ``format`` in tracefs.
+"""Layout of a tracepoint's record in the running kernel: its ``format`` in tracefs.
 
 Format: Documentation/trace/events.rst.
 """
@@ -42,7 +42,7 @@ class Format(NamedTuple):
 
 
 def read_format(tracepoint: str) -> Format:
-    """Of ``system:event``. StallscopeError if it cannot be read."""
+    """Format of ``system:event``. StallscopeError if it cannot be read."""
     try:
         return parse_format(tracepoint, tracefs.read(f"events/{tracepoint.replace(':', '/')}/format"))
     except OSError as error:

@@ -29,7 +29,7 @@ _COMMON = "common_"
 
 
 class Field(NamedTuple):
-    """What a tracepoint tells: ``pid_t``, ``pid``. ``offset`` and ``size``: of its bytes in the record."""
+    """Field of a tracepoint: ``pid_t``, ``pid``. ``offset`` and ``size``: of its bytes in the record."""
 
     type: str
     name: str
@@ -50,7 +50,7 @@ def tracepoints() -> list[str]:
 
 
 def fields(tracepoint: str) -> list[Field]:
-    """Those that are not the same for every tracepoint; none if they cannot be read."""
+    """Fields that are not the same for every tracepoint; none if they cannot be read."""
     try:
         text = tracefs.read(f"events/{tracepoint.replace(':', '/')}/format")
     except (OSError, StallscopeError):
@@ -77,8 +77,8 @@ def has_kprobes() -> bool:
 
 
 def attach_tracepoint(loaded: Object, program: str, tracepoint: str, cookie: int = 0) -> Link:
-    """To ``system:event``, by its number: libbpf would look for tracefs where the host mounts it. BpfError when the
-    kernel refuses, StallscopeError if there is no tracefs for this user."""
+    """Attaches to ``system:event``, by its number: libbpf would look for tracefs where the host mounts it. BpfError
+    when the kernel refuses, StallscopeError if there is no tracefs for this user."""
     what = f"attach {program}"
     try:
         attr = perf_events.Attr(type=perf_events.TYPE_TRACEPOINT, config=tracefs.number_of(tracepoint))
@@ -110,7 +110,7 @@ def attach_tracepoints(loaded: Object, places: Mapping[str, str]) -> list[Link]:
 
 
 def attach_function(loaded: Object, program: str, function: str, cookie: int, *, at_return: bool = False) -> Link:
-    """At the entry of a function of the kernel, or at its return. BpfError when the kernel refuses."""
+    """Attaches to the entry of a function of the kernel, or to its return. BpfError when the kernel refuses."""
     options = KprobeOptions(sz=ctypes.sizeof(KprobeOptions), bpf_cookie=cookie, retprobe=at_return)
     found = library().bpf_program__attach_kprobe_opts(
         loaded.programs[program].pointer, function.encode(), ctypes.byref(options)

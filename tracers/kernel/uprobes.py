@@ -29,7 +29,8 @@ _RETURN_ZERO = struct.pack("=QQ", 0x00000000000000B7, 0x0000000000000095)
 
 
 class Way(Enum):
-    """How programs get to functions: its name for the user, and the attach type with which they are loaded."""
+    """Ways in which programs get to functions: its name for the user, and the attach type with which they are
+    loaded."""
 
     SESSION = "session links", _SESSION
     MULTI = "multi links", _MULTI
