@@ -1,1 +1,1 @@
-"""What is measured: specifications, which every engine reads. How one does it is in its own folder."""
+"""Measures: specifications, which every engine reads. How one does it is in its own folder."""

@@ -37,7 +37,7 @@ class Calls(Measure):
 
 @dataclass(frozen=True, kw_only=True)
 class AskedCalls(Calls):
-    """Only calls of which --where is true are timed and counted."""
+    """Calls that are timed and counted if --where is true of them."""
 
     asked: Asked
     compiler: Compile

@@ -1,4 +1,4 @@
-"""What each command measures without options: the one list of commands and their measures."""
+"""Measures of each command without options: the one list of commands."""
 
 from __future__ import annotations
 

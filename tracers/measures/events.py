@@ -32,7 +32,7 @@ class Events(Measure):
 
 @dataclass(frozen=True, kw_only=True)
 class AskedEvents(Events):
-    """Only events of which --where is true are counted."""
+    """Events that are counted if --where is true of them."""
 
     asked: Asked
     compiler: Compile

@@ -1,4 +1,4 @@
-"""What commands hand to measures that ask questions."""
+"""Types that commands hand to measures that ask questions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ Compile = Callable[[str, Sequence[str]], Mapping[str, bytes]]
 
 
 class Line(NamedTuple):
-    """Of a --print. ``text``: with names and strings as the process has them. ``is_raw``: the user gave a format."""
+    """Line of a --print. ``text``: with names and strings as the process has them. ``is_raw``: the user gave a
+    format."""
 
     pid: int
     tid: int

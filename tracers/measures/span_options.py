@@ -1,4 +1,4 @@
-"""Which calls become spans on the timeline. Apart from `spans`, which needs numpy."""
+"""Choice of the calls that become spans on the timeline. Apart from `spans`, which needs numpy."""
 
 from __future__ import annotations
 
