@@ -38,7 +38,7 @@ _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
 class Refused(OSError):
-    """What is asked about is of a user of whom nothing is read any more."""
+    """Refusal to read what is of a user of whom nothing is read any more."""
 
     def __init__(self) -> None:
         super().__init__(REFUSED, "not read: others of this user have not answered")
@@ -95,12 +95,12 @@ class Server:
             raise Refused
 
     def _for_path(self, path: bytes, root: list[int], pid: int, mounts: Mounts) -> None:
-        """The same for what is at a path."""
+        """Says for which user something at a path is read. Refused."""
         if self._refused is not None:
             self._for(user_of_path(path, root[0] if root else None, pid, mounts))
 
     def do_memory(self, fds: list[int], key: int, pid: int, reads: list[tuple[int, int]]) -> tuple[object, list[int]]:
-        """What is at these addresses, as far as it is there: the sizes, and the bytes if they are few."""
+        """Bytes at these addresses, as far as they are there: the sizes, and the bytes if they are few."""
         self._about(pid)
         fd = self._memory(key, pid)
         at, sizes = 0, []

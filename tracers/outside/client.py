@@ -226,7 +226,7 @@ class Client:
                 self._lose(self._child)
 
     def forked(self) -> None:
-        """In a forked process: the other one's process goes on for that one."""
+        """Forgets the child in a forked process: it goes on for the other one."""
         child, self._child = self._child, None
         self._left = []
         self._lock = threading.Lock()
@@ -241,7 +241,7 @@ def _named(users: Collection[int]) -> str:
 
 
 def _began(pid: int) -> bytes:
-    """When a process began, by the kernel's clock; b"" when it is gone."""
+    """Time when a process began, by the kernel's clock; b"" when it is gone."""
     return stat_of(pid, BEGAN)
 
 

@@ -1,4 +1,4 @@
-"""What is read of a process, and how its files are found: in the process that reads, see `child`."""
+"""Reads of a process, and how its files are found: in the process that reads, see `child`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RESOLVE = 0x10 | 0x02
 
 
 class Place(NamedTuple):
-    """Of a mapping: addresses, where they begin in the file, which is (dev, inode); its path as maps has it."""
+    """Place of a mapping: addresses, where they begin in the file, which is (dev, inode); its path as maps has it."""
 
     start: int
     end: int
@@ -77,7 +77,7 @@ def maps_of(pid: int, *, only_code: bool, below: str = "") -> tuple[bytes, bool]
 
 
 def places_of(pid: int, place: Place) -> list[Place]:
-    """Where the process maps by now what it had mapped there: the kernel splits and merges mappings."""
+    """Places where the process maps by now what it had mapped there: the kernel splits and merges mappings."""
     found: list[Place] = []
     try:
         text, _ = maps_of(pid, only_code=True)

@@ -1,4 +1,4 @@
-"""Whose file systems files are on: in the process that reads, see `child`."""
+"""Owners of the file systems that files are on: in the process that reads, see `child`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Mounts:
-    """Which mounts ordinary users cannot have made; ``pid``: a process that has some of them, 0: none."""
+    """Mounts that ordinary users cannot have made; ``pid``: a process that has some of them, 0: none."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -59,7 +59,8 @@ class Mounts:
         return self._users[mount]
 
     def _of_process(self, mount: int) -> tuple[bytes, bytes] | None:
-        """As the process's mount namespace has it, if that belongs to our user namespace: in others, users mount."""
+        """Type and options of a mount as the process's mount namespace has them, if that belongs to our user namespace:
+        in others, users mount."""
         link = f"/proc/{self._pid}/ns/mnt"
         space = owner = -1
         try:
@@ -95,7 +96,7 @@ def kind_of_mount(text: bytes, mount: int) -> tuple[bytes, bytes] | None:
 
 
 def user_of_kind(kind: bytes, options: bytes) -> int | None:
-    """For whom a file system in the administrator's mount namespace is: users mount FUSE there by fusermount."""
+    """User for whom a file system in the administrator's mount namespace is: users mount FUSE there by fusermount."""
     if kind not in {b"fuse", b"fuseblk"} and not kind.startswith(b"fuse."):
         return 0
     for option in options.split(b","):

@@ -1,4 +1,4 @@
-"""Which user can make a reader wait: the one who controls a process, or what is at a path. See `child`.
+"""Users who can make a reader wait: the one who controls a process, or what is at a path. See `child`.
 
 Each user has a share of what may be given up (`client`), so it counts who is behind: a process in a user namespace is
 that of the one who made the namespace, whichever of his subordinate ids it has.

@@ -30,7 +30,7 @@ _F_GET_SEALS, _F_SEAL_WRITE = 1034, 8
 
 
 class Memory:
-    """What a process has in memory: /proc/PID/mem, which stays that program's after an exec or an exit."""
+    """Memory of a process: /proc/PID/mem, which stays that program's after an exec or an exit."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -52,7 +52,7 @@ class Memory:
         return int.from_bytes(self.read(address, 8), "little")
 
     def read_some(self, reads: Sequence[tuple[int, int]]) -> list[bytes]:
-        """What is at each (address, size), as far as it is there; a size is at most `SHARED`."""
+        """Bytes at each (address, size), as far as they are there; a size is at most `SHARED`."""
         found: list[bytes] = []
         asked: list[tuple[int, int]] = []
         size = 0

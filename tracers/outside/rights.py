@@ -1,4 +1,4 @@
-"""What the process that reads may do, see `child`."""
+"""Rights of the process that reads, see `child`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _tell_kernel(path: str, text: str) -> None:
 
 
 def _capabilities(numbers: Collection[int]) -> int | None:
-    """Those of ours that stay; None if /proc does not tell."""
+    """Capabilities of ours that stay; None if /proc does not tell."""
     for line in (head_of("/proc/self/status", 1 << 14) or b"").split(b"\n"):
         if line.startswith(b"CapPrm:"):
             ours = int(line[7:], 16)

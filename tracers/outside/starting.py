@@ -51,7 +51,7 @@ def started(module: str, fds: Sequence[int], serve: Callable[..., None]) -> int:
 
 
 def _copied(fds: Sequence[int], serve: Callable[..., None]) -> int:
-    """The same by a copy of this process: its user may not execute the interpreter, as after a change of user."""
+    """Starts a copy of this process: its user may not execute the interpreter, as after a change of user."""
     parent = os.getpid()
     if pid := os.fork():
         return pid
