@@ -1,5 +1,5 @@
-"""What the user asks about calls and events: --arg, --where, --hist, --sum, --count-by and --print, before the function
-is known."""
+"""Questions of the user about calls and events: --arg, --where, --hist, --sum, --count-by and --print, before the
+function is known."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LETTERS = "duxcsp"
 
 
 class Ask(Enum):
-    """What is made of the values."""
+    """Ways to use the values."""
 
     HIST = "--hist"
     SUM = "--sum"
@@ -133,8 +133,8 @@ class Asked:
         return found
 
     def bind(self, parameters: Mapping[str, Node] | None = None, always: Mapping[str, Node] = BUILT_IN) -> Bound:
-        """For a function whose ``parameters`` have these names; ``always``, what every function has, comes first.
-        Fault; with `Unknown` in it for a name that another function may have."""
+        """Binds the questions to a function whose ``parameters`` have these names; ``always``, what every function has,
+        comes first. Fault; with `Unknown` in it for a name that another function may have."""
         given = dict(parameters or {})
         known: dict[str, Node] = {**given, **always, **({RETVAL: given[RETVAL]} if RETVAL in given else {})}
         checker = Checker(known.get, lambda: [name for name, node in known.items() if _is_told(name, node)])

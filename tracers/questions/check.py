@@ -55,7 +55,7 @@ class Checker:
         self._find, self._names = find, names
 
     def value(self, tree: Expression) -> Node:
-        """What can be counted, compared or printed: a number, an address or a string. QuestionError."""
+        """Value that can be counted, compared or printed: a number, an address or a string. QuestionError."""
         found = self._node(tree)
         if isinstance(found, nodes.Literal):
             raise QuestionError("a string is only compared, with == or !=", tree.begin, tree.end)
@@ -207,7 +207,7 @@ class Checker:
         return self._at(nodes.Convert(Pointer(kind), of), offset, tree, tree)
 
     def _at(self, address: Node, offset: int, tree: Expression, part: Expression) -> Node:
-        """What is in memory so many bytes behind an address; of structs and arrays, the address."""
+        """Value in memory so many bytes behind an address; of structs and arrays, the address."""
         kind = address.type
         if not isinstance(kind, Pointer):
             self._refuse_load(address, part)
@@ -257,7 +257,7 @@ def as_text(found: Node) -> Node | None:
 
 
 def _decayed(found: Node) -> Node:
-    """Of an array, the address of its first element."""
+    """Address of an array's first element; anything else as it is."""
     if isinstance(found.type, Array):
         return nodes.Convert(Pointer(found.type.element, found.type.size), found)
     return found

@@ -90,7 +90,7 @@ def _calculated(node: nodes.Calculate) -> str:
 
 
 def _compared(node: nodes.Compare) -> str:
-    """As the numbers are, whatever their types: -1 is less than 1 of an unsigned type."""
+    """Comparison of the numbers, whatever their types: -1 is less than 1 of an unsigned type."""
     sign = {each: each for each in ("==", "!=", "<", "<=", ">", ">=")}[node.sign]
     left, right = expression(node.left), expression(node.right)
     left_signed, right_signed = _compares_signed(node.left, node.right), _compares_signed(node.right, node.left)
@@ -136,7 +136,7 @@ def _matches(node: nodes.Matches) -> str:
 
 
 def _field_matches(node: nodes.Matches, text: nodes.FieldText) -> str:
-    """The same for a string of a tracepoint, of which an array need not end with a 0."""
+    """Comparison with a string of a tracepoint, of which an array need not end with a 0."""
     assert isinstance(text.type, Words)
     wanted = node.value + b"\0"
     if text.layout is nodes.Layout.IN_PLACE and len(node.value) > text.type.bytes:

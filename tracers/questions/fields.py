@@ -67,7 +67,7 @@ def _node(told: Told, *, of_syscall: bool) -> Node:
 
 
 def _array(told: Told) -> Node:
-    """Of characters, a string."""
+    """String for an array of characters."""
     match = _ARRAY.fullmatch(told.type)
     if match and match[2] == "char" and told.size:
         if match[1]:

@@ -31,7 +31,7 @@ class QuestionError(ValueError):
 
 
 class Kind(Enum):
-    """Of a word."""
+    """Kind of a word."""
 
     NUMBER = "a number"
     NAME = "a name"

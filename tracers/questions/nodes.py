@@ -10,8 +10,8 @@ from .types import Integer, Type
 
 
 class Layout(IntEnum):
-    """Of a string in a tracepoint's record: in place, at an offset from the record's begin (__data_loc), or from the
-    end of the word that has it (__rel_loc)."""
+    """Layout of a string in a tracepoint's record: in place, at an offset from the record's begin (__data_loc), or from
+    the end of the word that has it (__rel_loc)."""
 
     IN_PLACE = 0
     FROM_BEGIN = 1
@@ -39,8 +39,8 @@ class Literal(Node):
 
 @dataclass(frozen=True)
 class Input(Node):
-    """What the probe knows: ``arg1`` … ``arg6``, ``retval``, ``duration`` (ns), ``pid``, ``tid``, ``comm``; ``sp``, the
-    stack pointer; and the other registers, as ``%r12`` (`REGISTERS`)."""
+    """Input that the probe knows: ``arg1`` … ``arg6``, ``retval``, ``duration`` (ns), ``pid``, ``tid``, ``comm``;
+    ``sp``, the stack pointer; and the other registers, as ``%r12`` (`REGISTERS`)."""
 
     name: str
 
@@ -124,7 +124,7 @@ class Both(Node):
 
 @dataclass(frozen=True)
 class Saved(Node):
-    """What was found at the entry of the call, in this place."""
+    """Value that was found at the entry of the call, in this place."""
 
     place: int
 

@@ -100,8 +100,8 @@ def _shown(text: str) -> str:
 
 
 def places(title: str, sites: Sequence[Sequence[str]]) -> list[dict[str, Node]]:
-    """What ``arg1`` and so on mean at each of a probe's places, of which the arguments are given. What has not the same
-    sign everywhere has one, so that the sum of its values is one number."""
+    """Meaning of ``arg1`` and so on at each of a probe's places, of which the arguments are given. What has not the
+    same sign everywhere has one, so that the sum of its values is one number."""
     found = [[operand(text) for text in texts[:MOST]] for texts in sites]
     most = max(map(len, found), default=0)
     made: list[dict[str, Node]] = [dict(NO_RETURN) for _ in found]
@@ -117,7 +117,7 @@ def places(title: str, sites: Sequence[Sequence[str]]) -> list[dict[str, Node]]:
 
 
 def _alike(given: Sequence[Node | None]) -> list[Node]:
-    """The same argument at all places."""
+    """One argument at all places, with one sign."""
     there = [node for node in given if node is not None and not isinstance(node.type, Unreadable)]
     if len({is_signed(node) for node in there}) == 2:
         if any(node.type == U64 for node in there):

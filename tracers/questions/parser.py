@@ -1,4 +1,4 @@
-"""From the text of an expression to its tree. The grammar is C's, without assignments, calls and `?:`."""
+"""Parser from the text of an expression to its tree. The grammar is C's, without assignments, calls and `?:`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which parts of the questions are answered when a call begins, and which when it returns."""
+"""Parts of the questions that are answered when a call begins, and those that are when it returns."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def plan(bound: Bound) -> Plan:
 
 
 def _conditions(where: Node | None) -> list[Node]:
-    """What all has to be true."""
+    """Conditions that all have to be true."""
     if where is None:
         return []
     if isinstance(where, Both) and where.sign == "&&":

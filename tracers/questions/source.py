@@ -24,7 +24,7 @@ _LEAVE = "return 1;"
 
 
 class MapNumber(IntEnum):
-    """What stands for the descriptor of a map."""
+    """Numbers that stand for descriptors of maps."""
 
     ANSWERS = 1
     LOSSES = 2
@@ -60,7 +60,7 @@ class Resume(IntEnum):
 
 
 def saved_places(plans: Sequence[Plan]) -> tuple[int, int]:
-    """How many numbers, and how many strings, struct saved has room for: all places, if one needs it."""
+    """Number of numbers, and of strings, that struct saved has room for: all places, if one needs it."""
     places = max((len(plan.saved) for plan in plans), default=0)
     has_text = any(is_text(node) for plan in plans for node in plan.saved)
     return max(places, 1), max(places, 1) if has_text else 1
@@ -73,7 +73,7 @@ def saved_size(plans: Sequence[Plan]) -> int:
 
 
 def names(index: int) -> tuple[str, str]:
-    """Of the programs for entry and return."""
+    """Names of the programs for entry and return."""
     return f"q{index}_enter", f"q{index}_return"
 
 

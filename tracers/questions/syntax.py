@@ -67,7 +67,7 @@ class Cast(Expression):
 
 
 def names(tree: Expression) -> set[str]:
-    """Those that it uses; not those of members."""
+    """Names that it uses; not those of members."""
     found = {tree.name} if isinstance(tree, Name) else set()
     for field in fields(tree):
         value = getattr(tree, field.name)

@@ -38,7 +38,7 @@ class Integer(Type):
 
 @dataclass(frozen=True)
 class Pointer(Type):
-    """To user memory. ``limit``: bytes from there on that belong to an array; 0: not known."""
+    """Pointer to user memory. ``limit``: bytes from there on that belong to an array; 0: not known."""
 
     target: Type | None
     limit: int = 0
@@ -61,7 +61,7 @@ class Pointer(Type):
 
 @dataclass(frozen=True)
 class Array(Type):
-    """Of a struct's member: as a value, it is the address of its first element."""
+    """Array of a struct's member: as a value, it is the address of its first element."""
 
     element: Type
     count: int
@@ -88,7 +88,7 @@ class Words(Type):
 
 @dataclass(frozen=True)
 class Unreadable(Type):
-    """What expressions cannot take: ``why`` completes "it is …"."""
+    """Type that expressions cannot take: ``why`` completes "it is …"."""
 
     why: str
 
@@ -105,7 +105,7 @@ class Members:
         raise NotImplementedError
 
     def names(self) -> list[str]:
-        """Of all members."""
+        """Names of all members."""
         raise NotImplementedError
 
 
