@@ -1,4 +1,4 @@
-"""What /proc tells of a process besides what it has mapped: proc_pid_status(5), proc_pid_stat(5)."""
+"""Description of a process besides what it has mapped: proc_pid_status(5), proc_pid_stat(5)."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _MARKER = re.compile(r"_s?text$|_etext$|__pi__|__\w*text\w*$|_\w+_(start|end|beg
 
 
 class KernelPlace(NamedTuple):
-    """Where an address of the kernel is."""
+    """Place of an address of the kernel."""
 
     name: str
     """Of the function; ``[nvidia+0x1a2b]`` or ``[kernel]`` if that is not known."""
@@ -98,7 +98,7 @@ class Kallsyms:
         return KernelPlace(f"[{module or 'kernel'}+{address - base:#x}]", module_named(module), address - base)
 
     def _base(self, module: str) -> int:
-        """Where the kernel ("") or a module begins: the first function that it has; 0 if not known."""
+        """Address where the kernel ("") or a module begins: the first function that it has; 0 if not known."""
         if module not in self._bases:
             self._bases[module] = self._first_of(module) if module else self._address_of(b"_text") or self._low
         return self._bases[module]
@@ -156,7 +156,7 @@ class Kallsyms:
         return min(following, (start // _PAGE + 1) * _PAGE)
 
     def _address_of(self, name: bytes) -> int:
-        """Of a symbol of the kernel proper; 0 if there is none."""
+        """Address of a symbol of the kernel proper; 0 if there is none."""
         at = self._text.find(b" %b\n" % name)
         line = self._text[self._text.rfind(b"\n", 0, max(at, 0)) + 1 : max(at, 0)]
         match = re.fullmatch(rb"([0-9a-f]{1,16}) [A-Za-z]", line)

@@ -89,7 +89,7 @@ class LineTool:
             return self._read(_lines_of(answers), addresses)
 
     def _run(self, fd: int, questions: IO[bytes], answers: IO[bytes]) -> str:
-        """Why it failed, "" if it did not."""
+        """Runs the tool; returns why it failed, "" if it did not."""
         given = helpers.for_nobody(fd)
         try:
             command = [part.format(f"/proc/self/fd/{given}") for part in self._command]
@@ -141,7 +141,7 @@ def _read_json(lines: Iterator[str], addresses: Sequence[int]) -> dict[int, Line
 
 
 def _read_text(lines: Iterator[str], addresses: Sequence[int]) -> dict[int, Lines]:
-    """For each address a line with it, then two lines for each function: its name, and FILE:LINE."""
+    """Reads, for each address, a line with it, then two lines for each function: its name, and FILE:LINE."""
     found: dict[int, Lines] = {}
     heads = [f"0x{address:016x}" for address in addresses]
     line = next(lines, None)

@@ -74,7 +74,7 @@ class ObjectFile:
             self._forget_symbols()
 
     def is_mapped_in_all(self, other: ObjectFile) -> None:
-        """Wherever another object says that the same file is mapped."""
+        """Notes that the file is mapped wherever another object says so."""
         for root in other._roots:
             self.is_mapped_in(root)
 
@@ -84,7 +84,7 @@ class ObjectFile:
         return self._fd is not None
 
     def elf(self) -> ElfFile | None:
-        """Its headers; None when it is gone, replaced or not a valid ELF file (see ``problem``)."""
+        """Headers of the file; None when it is gone, replaced or not a valid ELF file (see ``problem``)."""
         if self._elf is None and not self.problem:
             try:
                 if self._fd is None:
@@ -149,7 +149,8 @@ class ObjectFile:
         return {}
 
     def starts(self, vaddrs: NDArray[np.uint64]) -> list[int | None]:
-        """Where the function at each virtual address begins, by its unwind rules; None where there are none."""
+        """Addresses where the functions at these virtual addresses begin, by their unwind rules; None where there are
+        none."""
         bounds = self._functions()
         return [None if i < 0 else int(bounds.start[i]) for i in bounds.holding(vaddrs).tolist()]
 

@@ -120,8 +120,8 @@ class JitMaps:
         """Whether the last one was not read because of the limits."""
 
     def read(self, root: Root, pid: int, uid: int, started_ns: int, before: PerfMap | None = None) -> PerfMap | None:
-        """Like `read_perf_map`; ``before`` if the file is as it was when that was read. None also for one that exceeds
-        the limits."""
+        """Reads as `read_perf_map` does; ``before`` if the file is as it was when that was read. None also for one that
+        exceeds the limits."""
         self.was_refused = False
         opened = _open(root, pid, uid, started_ns)
         if opened is None:

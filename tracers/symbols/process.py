@@ -48,7 +48,7 @@ class ProcessSpaces:
     """All processes of a trace. Events must arrive in time order; times are CLOCK_MONOTONIC ns."""
 
     def __init__(self, fd_budget: int | None = None) -> None:
-        """At most ``fd_budget`` files are held open; see `Budget` for the default."""
+        """Spaces that hold at most ``fd_budget`` files open; see `Budget` for the default."""
         self.processes: dict[int, Process] = {}
         """By number."""
         self._replaced: dict[int, list[tuple[int, int]]] = {}
@@ -283,12 +283,12 @@ class ProcessSpaces:
 
     @property
     def pids(self) -> dict[int, int]:
-        """Of the processes whose number is not their pid."""
+        """Pids of the processes whose number is not their pid."""
         return {number: self.processes[number].pid for of in self._replaced.values() for _, number in of}
 
     @property
     def came_back(self) -> int:
-        """How many pids came back for another process, of which the one before is known."""
+        """Number of pids that came back for another process, of which the one before is known."""
         return len(self._replaced)
 
     def epoch(self, number: int, time_ns: int) -> int:
@@ -324,7 +324,7 @@ class ProcessSpaces:
     def _unopened(
         self, process: Process, mappings: Sequence[Mapping], mapped_ns: int
     ) -> dict[tuple[int, int] | str, Mapping]:
-        """Those that are to be opened, by their keys: there is a descriptor for each."""
+        """Mappings that are to be opened, by their keys: there is a descriptor for each."""
         new: dict[tuple[int, int] | str, Mapping] = {}
         for mapping in mappings:
             if not mapping.is_file or mapping.key in new:

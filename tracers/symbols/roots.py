@@ -19,7 +19,7 @@ class _Process(Protocol):
 
 
 class Roots:
-    """Those of mount namespaces and chroots; ours is `HOST`."""
+    """Roots of mount namespaces and chroots; ours is `HOST`."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], Root] = {}
@@ -31,7 +31,7 @@ class Roots:
         return len(self._known)
 
     def of(self, pid: int) -> Root:
-        """That of a live process; equal ones share one object. OSError without one."""
+        """Root of a live process; equal ones share one object. OSError without one."""
         if self._ours is None:
             own = Root.of(os.getpid())
             self._ours = own.identity()

@@ -60,7 +60,7 @@ class Request(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """Where an address was found, and the name if there is one: the input of a frame."""
+    """Place where an address was found, and the name if there is one: the input of a frame."""
 
     reason: str
     """Why there is no name; "" when there is one."""
@@ -244,7 +244,7 @@ class _Addresses(NamedTuple):
     trampolines: set[int]
 
     def counts(self) -> tuple[Counter[int], Counter[int]]:
-        """How often each address of ``exact`` and of ``callers`` is used."""
+        """Number of uses of each address of ``exact`` and of ``callers``."""
         exact = Counter(stack[0] for stack in self.stacks if stack)
         callers = Counter(chain.from_iterable(stack[1:] for stack in self.stacks))
         for stack in self.stacks if self.trampolines else ():

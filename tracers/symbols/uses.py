@@ -1,4 +1,4 @@
-"""How often a pid was used."""
+"""Number of uses of a pid."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ class _Process(Protocol):
 
 
 class Uses:
-    """How many processes have had each pid; small for as many as a kernel allows."""
+    """Number of processes that have had each pid; small for as many as a kernel allows."""
 
     def __init__(self) -> None:
         self._memory: mmap.mmap | None = None
         self._count = memoryview(b"")
 
     def of(self, pid: int) -> int:
-        """How many of this pid have ended."""
+        """Number of processes with this pid that have ended."""
         return self._count[pid] if pid < len(self._count) else 0
 
     def ended(self, process: _Process) -> None:
-        """This one has, or is forgotten."""
+        """Notes that this process has ended, or is forgotten."""
         if self._memory is None:
             # Pages of it are taken when they are used.
             self._memory = mmap.mmap(-1, _PIDS * 4)
