@@ -91,7 +91,7 @@ class TableCache:
             self.problem = f"no cache: {error.strerror}"
 
     def table(self, elf: ElfFile, debug: ElfFile | None = None) -> UnwindTable:
-        """Like `compiler.compile_table`; raises UnwindError when the file has no table."""
+        """Table as `compiler.compile_table` makes it; raises UnwindError when the file has no table."""
         sections = find_sections(elf, debug)
         entry = self.entry(elf, sections)
         found = self.find(entry)
@@ -124,7 +124,7 @@ class TableCache:
         self._put(content, entry.name)
 
     def check(self) -> str:
-        """Why tables cannot be kept, found by trying to write one; "" when they can."""
+        """Reason why tables cannot be kept, found by trying to write one; "" when they can."""
         if self._fd >= 0:
             self.problem = ""
             self._put(b"x", "")
@@ -148,7 +148,8 @@ class TableCache:
 
     @contextlib.contextmanager
     def claim(self, entry: Entry) -> Iterator[None]:
-        """While it is held, others that want to compile the same table wait; afterwards they find it in the cache.
+        """Claims a table: while the claim is held, others that want to compile it wait; afterwards they find it in the
+        cache.
 
         The claim is released when its process ends, however that happens; nobody waits longer than a minute.
         """

@@ -16,7 +16,7 @@ _AT_ZERO, _BEYOND = 1, 2
 
 
 class CfiError(Exception):
-    """Why a section or record is not used."""
+    """Reason why a section or record is not used."""
 
 
 class Section(NamedTuple):

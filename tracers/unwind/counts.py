@@ -1,4 +1,4 @@
-"""What the loader of unwind tables has done, and what of it a user has to know."""
+"""Counts of what the loader of unwind tables has done, and remarks on what a user has to know of it."""
 
 from __future__ import annotations
 

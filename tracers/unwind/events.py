@@ -74,7 +74,7 @@ class Programs(NamedTuple):
 
 
 class Addresses(NamedTuple):
-    """How DW_CFA_set_loc encodes an address."""
+    """Encoding of an address by DW_CFA_set_loc."""
 
     width: int
     signed: bool
@@ -137,7 +137,7 @@ class _Found(NamedTuple):
 
 @cache
 def _matters() -> NDArray[np.bool_]:
-    """For each opcode, whether it may change a rule that a walk needs."""
+    """True for each opcode that may change a rule that a walk needs."""
     import numpy as np
 
     op = np.arange(256)

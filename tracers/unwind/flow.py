@@ -20,7 +20,7 @@ _NEVER_GOES_ON = frozenset({"hlt", "ud0", "ud1", "ud2", "int3"})
 
 
 class Code(NamedTuple):
-    """What a function is followed in."""
+    """Code in which a function is followed."""
 
     decode: Callable[[int], Instruction | None]
     """The instruction at a virtual address; None where there is none that is to be followed."""
@@ -168,7 +168,7 @@ class Flow:
         return at not in self._final_calls
 
     def _jump(self, instruction: Instruction, state: State) -> list[int]:
-        """Where it leads in this function."""
+        """Addresses in this function to which a jump leads."""
         target = immediate(instruction[3])
         if target is None and "[rip " not in instruction[3]:
             return self._switch(instruction[0])

@@ -1,4 +1,4 @@
-"""What an instruction does to a frame: where its caller's frame is, after it.
+"""Effect of an instruction on a frame: where its caller's frame is, after it.
 
 A function begins with its return address at rsp (System V ABI for x86-64, 3.2). Of its instructions only those count
 that move rsp, or save, set or restore rbp.
@@ -42,7 +42,7 @@ _WORDS = frozenset({"ax", "bx", "cx", "dx", "si", "di", "bp", "sp", "fs", "gs"})
 
 
 class NotUnderstood(Exception):
-    """Why a function has no rules."""
+    """Reason why a function has no rules."""
 
 
 class State(NamedTuple):
@@ -56,7 +56,7 @@ class State(NamedTuple):
     """The caller's rbp is the word at CFA - saved."""
 
     def row(self) -> int:
-        """As packed by `rows.pack`."""
+        """Row of this state, as packed by `rows.pack`."""
         if self.rbp == NOBODYS:
             return pack(END)
         if self.depth is not None and self.depth >= WORD:
@@ -154,7 +154,7 @@ def _moved(state: State, size: int) -> State:
 
 
 def _at_depth(state: State, depth: int | None) -> State:
-    """What was saved below rsp is gone."""
+    """State at this depth of the stack: what was saved below rsp is gone."""
     freed = depth is not None and state.depth is not None and depth < state.depth
     gone = freed and state.saved is not None and depth is not None and state.saved > depth
     return State(depth, state.rbp, None if gone else state.saved)

@@ -71,7 +71,7 @@ def read_functions(elf: ElfFile, sections: Sections, refused: Counter[str]) -> F
 
 
 def no_functions() -> Functions:
-    """Of a file that describes none."""
+    """Functions of a file that describes none."""
     import numpy as np
 
     addresses, numbers = np.zeros(0, np.uint64), np.zeros(0, np.int64)
@@ -129,7 +129,7 @@ def _in_code(elf: ElfFile, pc: NDArray[np.uint64], end: NDArray[np.uint64]) -> N
 
 
 def _overlaps(functions: Functions, pc: NDArray[np.uint64], end: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Which ranges overlap a function."""
+    """True for each range that overlaps a function."""
     import numpy as np
 
     if not len(functions.pc):

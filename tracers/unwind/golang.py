@@ -35,7 +35,7 @@ _SWITCHING = frozenset({b"runtime.mcall", b"runtime.systemstack", b"runtime.more
 
 
 class GoTable(NamedTuple):
-    """What the rules are made from."""
+    """Data that the rules are made from."""
 
     data: bytes
     """The section's content."""
@@ -110,7 +110,8 @@ def go_roots(functions: list[GoFunction], read: Callable[[int, int], bytes]) -> 
 
 
 def _switched(function: GoFunction, code: bytes) -> Iterator[tuple[int, int]]:
-    """Where the function is on the scheduler's stack: from an instruction that sets rsp to one that sets it back."""
+    """Ranges in which the function is on the scheduler's stack: from an instruction that sets rsp to one that sets it
+    back."""
     import capstone
 
     begin = 0

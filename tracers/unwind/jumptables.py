@@ -1,4 +1,4 @@
-"""Where a `switch` leads, by the tables that GCC and clang write."""
+"""Targets of a `switch`, by the tables that GCC and clang write."""
 
 from __future__ import annotations
 
@@ -53,14 +53,15 @@ def _bound(before: Sequence[Instruction]) -> int:
 
 
 def _absolute_table(operands: str) -> int | None:
-    """Of "qword ptr [rax*8 + 0x4a0]"."""
+    """Address of the table in "qword ptr [rax*8 + 0x4a0]"."""
     inside = operands.removeprefix("qword ptr [").removesuffix("]")
     index, _, base = inside.partition(" + ")
     return immediate(base) if operands.startswith("qword ptr [") and index.endswith("*8") else None
 
 
 def _load(before: Sequence[Instruction]) -> int:
-    """Which of ``before`` loads the entry, in "movsxd x, [table + i*4]; add x, table; jmp x"; 0 if none."""
+    """Index of the one of ``before`` that loads the entry, in "movsxd x, [table + i*4]; add x, table; jmp x"; 0 if
+    none."""
     target = before[0][3]
     added = ""
     for i, (_, _, mnemonic, operands) in enumerate(before[1:_STEPS], 1):

@@ -204,7 +204,7 @@ class Loader:
 
     @property
     def state(self) -> State:
-        """How many files were requested, and how many are done."""
+        """Numbers of files that were requested, and that are done."""
         return self._compiler.state
 
     @property

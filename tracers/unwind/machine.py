@@ -146,7 +146,7 @@ class _Machine:
         return found
 
     def _follow(self, source: NDArray[np.int64]) -> None:
-        """For each RECALL in ``source``, substitutes what was in force at its REMEMBER."""
+        """Substitutes, for each RECALL in ``source``, what was in force at its REMEMBER."""
         import numpy as np
 
         if not len(self._recalls):

@@ -77,7 +77,7 @@ class _Worker(Generic[Token]):
 
 @dataclass
 class Pool(Generic[Token]):
-    """For use from one thread. ``folder`` is the cache's."""
+    """Pool of processes that compile, for use from one thread. ``folder`` is the cache's."""
 
     folder: str
     most: int = field(default_factory=lambda: min(MOST, len(os.sched_getaffinity(0))))
@@ -93,7 +93,7 @@ class Pool(Generic[Token]):
 
     @property
     def all_pids(self) -> set[int]:
-        """Those, and the processes without rights that compile for them."""
+        """Pids of these processes, and of those without rights that compile for them."""
         for worker in self._workers:
             self._look_below(worker)
         return self.pids | self._below
@@ -244,7 +244,7 @@ def _table(fds: list[int], entry: Entry) -> UnwindTable | str:
 
 
 def _why(pid: int) -> str:
-    """How a process that has not been waited for ended."""
+    """Text on how a process that has not been waited for ended."""
     until = time.monotonic() + _ENDING
     try:
         # A process's descriptors are closed a moment before it can be waited for.

@@ -51,7 +51,7 @@ _SIGRETURN_ROW = pack(SIGNAL | RBP_AT_RSP << 4, 160 // 8, 120 // 8)
 
 
 class CodeToRead(NamedTuple):
-    """What rules are read from: all that they depend on."""
+    """Code that rules are read from: all that they depend on."""
 
     segments: list[tuple[int, bytes]]
     """Executable segments: virtual address, content."""
@@ -63,7 +63,7 @@ class CodeToRead(NamedTuple):
     """Raw relocations: the addresses of functions are among them."""
 
     def digest(self) -> bytes:
-        """Of the content."""
+        """Digest of the content."""
         digest = hashlib.blake2b(digest_size=16)
         for content in (*(d for _, d in (*self.segments, *self.data)), *itertools.chain(*self.symbols), self.pointers):
             digest.update(len(content).to_bytes(8, "little"))
@@ -201,7 +201,7 @@ class _Reader:
         return {at for at, flow in self._flows.items() if flow.calls & final or (final and flow.problem)}
 
     def _addresses(self) -> set[int]:
-        """Where functions may begin that are called by their address, in code that nothing has led to yet."""
+        """Addresses where functions may begin that are called by their address, in code that nothing has led to yet."""
         reached = {at for flow in self._flows.values() if not flow.problem for at in flow.states}
         found = set()
         for at in sorted(self._pointers() | self._loaded(reached)):

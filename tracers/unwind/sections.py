@@ -30,7 +30,7 @@ _SDATA4, _UDATA4, _PCREL, _DATAREL = 0x0B, 0x03, 0x10, 0x30
 
 
 class UnwindError(Exception):
-    """Why a file has no table: its frames are walked by frame pointers."""
+    """Reason why a file has no table: its frames are walked by frame pointers."""
 
 
 class Sections(NamedTuple):
@@ -104,7 +104,7 @@ def _eh_frame(elf: ElfFile) -> Section | None:
 
 
 def _described(elf: ElfFile) -> NDArray[np.uint64]:
-    """Where functions with a frame description begin, as far as .eh_frame_hdr tells."""
+    """Addresses where functions with a frame description begin, as far as .eh_frame_hdr tells."""
     import numpy as np
 
     header = _frame_header(elf)

@@ -27,7 +27,7 @@ MAX_MAPPINGS = SHARD_WORDS // MAPPING_WORDS
 
 
 class Wanted(NamedTuple):
-    """What walks have missed: processes with unknown mappings, and tables that were not in memory."""
+    """Wants of walks: processes with unknown mappings, and tables that were not in memory."""
 
     pids: set[int]
     tables: set[int]
@@ -118,7 +118,7 @@ class Store:
         self._dropped += self._blocks.pop(table, [])
 
     def oldest(self, count: int, epoch: int) -> list[int]:
-        """Up to ``count`` tables in the order of their last use, without those used in ``epoch``."""
+        """Tables, up to ``count``, in the order of their last use, without those used in ``epoch``."""
         import numpy as np
 
         numbers = np.fromiter(self._blocks, np.int64, len(self._blocks))

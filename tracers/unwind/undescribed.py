@@ -28,7 +28,7 @@ class More(NamedTuple):
     """(begin, end) of code whose frames are outermost, whatever describes it."""
 
     def within(self, begin: int, end: int) -> More:
-        """What lies between two addresses, relative to the first."""
+        """The part between two addresses, relative to the first."""
         rows = [(pc - begin, word) for pc, word in self.rows if begin <= pc < end]
         return More(rows, [(low - begin, high - begin) for low, high in self.ends if begin <= low < high < end])
 

@@ -43,7 +43,7 @@ Find = Callable[[Mapping], "ElfFile | None"]
 
 
 class Registers(NamedTuple):
-    """Of a thread's user code. ``bp`` is None where it is not known."""
+    """Registers of a thread's user code. ``bp`` is None where it is not known."""
 
     ip: int
     sp: int

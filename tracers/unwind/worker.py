@@ -101,7 +101,7 @@ class Compiler:
 
 
 def _import_all() -> None:
-    """What compiling needs, as long as there are rights to read it."""
+    """Imports what compiling needs, as long as there are rights to read it."""
     import lzma
 
     import capstone
@@ -112,7 +112,7 @@ def _import_all() -> None:
 
 
 def _compile_all(channel: socket.socket) -> None:
-    """In the process without rights: a file and its digest, again and again."""
+    """Compiles in the process without rights: a file and its digest, again and again."""
     while True:
         digest, fds, _, _ = socket.recv_fds(channel, 64, 1)
         if not digest or not fds:
