@@ -61,7 +61,7 @@ def check(given: Mapping[str, Any]) -> None:
 
 
 def writing(profile: Profile, wanted: WriteOptions, given: Mapping[str, Any]) -> Sequence[Callable[[], None]]:
-    """What writes the graph that ``given`` asks for, if it asks for one; StallscopeError if that fails."""
+    """Function that writes the graph that ``given`` asks for, if it asks for one; StallscopeError if that fails."""
     if not given.get("graph"):
         return ()
     write = partial(output.write_graph, profile, given["graph"], wanted, force=given["force"], owner=sudo_owner())
