@@ -35,7 +35,7 @@ _KERNEL_FRAME = re.compile(r"\[<[0-9a-f]+>\] (.+?)\+0x[0-9a-f]+/0x[0-9a-f]+(?: \
 
 @dataclass
 class _Copy:
-    """Of a thread's stack."""
+    """Copy of a thread's stack."""
 
     pid: int
     until: int
@@ -152,7 +152,7 @@ def _frame(name: str, module: str | None) -> Frame:
 
 
 def _registers(pid: int, tid: int) -> Registers | None:
-    """Where a thread sleeps, if /proc tells this user: not with which rbp."""
+    """Registers where a thread sleeps, if /proc tells this user: not with which rbp."""
     try:
         with open(f"{_task(pid, tid)}/syscall") as file:
             words = file.read().split()

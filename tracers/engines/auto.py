@@ -25,12 +25,13 @@ class Auto(Engine):
         return {} if any(True for _ in self._able(measures)) else self.engines[0].refusals(measures)
 
     def missing(self, measures: Sequence[Measure]) -> StallscopeError | None:
-        """What the first one lacks, if all of them lack something."""
+        """Error for what the first engine lacks, if all of them lack something."""
         found = [engine.missing(measures) for engine in self._able(measures)]
         return None if None in found else found[0]
 
     def trace(self, request: Request) -> Outcome:
-        """With the first engine that is able to. EngineUnavailable of the first if none is; its remedy names others."""
+        """Traces with the first engine that is able to. EngineUnavailable of the first if none is; its remedy names
+        others."""
         refused: list[tuple[str, EngineUnavailable]] = []
         for engine in self._able(request.measures):
             try:
@@ -61,7 +62,7 @@ class Auto(Engine):
 
 
 def _told(outcome: Outcome, name: str, refused: Sequence[tuple[str, EngineUnavailable]]) -> Outcome:
-    """With the engine's name: in the details, and in the summary if there was a reason not to take an earlier one."""
+    """Adds the engine's name: to the details, and to the summary if there was a reason not to take an earlier one."""
     if refused:
         why = "; ".join(f"{other}: {error.cause}" for other, error in refused)
         outcome.profile.comments.insert(0, f"taken with {name}, because other engines cannot be used ({why})")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request:
-    """What a command asks for."""
+    """Request of a command."""
 
     scope: Scope
     measures: tuple[Measure, ...]
@@ -65,7 +65,8 @@ class Outcome:
 
 
 class EngineUnavailable(StallscopeError):
-    """This machine, or this user, cannot use the engine, or the engine cannot do what is asked for: another one may.
+    """Error of an engine that this machine, or this user, cannot use, or that cannot do what is asked for: another one
+    may.
 
     ``needs``: a command with which an ordinary user could use it; "": there is none."""
 
@@ -85,7 +86,8 @@ class Engine(Protocol):
         ...
 
     def missing(self, measures: Sequence[Measure]) -> StallscopeError | None:
-        """What this machine or this user lacks for these measures, as far as a quick look shows; None: nothing."""
+        """Error for what this machine or this user lacks for these measures, as far as a quick look shows; None:
+        nothing."""
         ...
 
     def instead(self, request: Request, command: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What engines that resolve names later count: rows and calls, by the ids of threads and stacks."""
+"""Rows and calls that engines count which resolve names later, by the ids of threads and stacks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LEFT_OUT = "calls and waits left out of who was inside"
 
 
 class Row(NamedTuple):
-    """What was counted at one origin. ``values``: one per column of the measure, in order."""
+    """Row of what was counted at one origin. ``values``: one per column of the measure, in order."""
 
     origin: Origin
     state: str

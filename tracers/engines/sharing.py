@@ -1,4 +1,5 @@
-"""Who was inside a call at the same time: from the begin and the end of each call, and of each wait in it."""
+"""Sharing of calls between processes at the same time: from the begin and the end of each call, and of each wait in
+it."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ _WAITERS = 64
 
 @dataclass(slots=True)
 class _State:
-    """Of one device, between two times up to which it is worked on."""
+    """State of one device, between two times up to which it is worked on."""
 
     upto: int = 0
     forced: int = 0
@@ -123,7 +124,8 @@ def _as_events(going_on: Mapping[tuple[int, int], int], now: int) -> Array:
 
 
 def _keep(state: _State, events: Array) -> None:
-    """Those that end later, and those at the same time as one of them. No turn of another call begins earlier."""
+    """Keeps events that end later, and those at the same time as one of them. No turn of another call begins
+    earlier."""
     unfinished = events[(events["end"] > state.upto) & (events["is_wait"] == 0)]
     since = min([state.upto, *unfinished["begin"].tolist()])
     state.events = events[events["end"] > since]
@@ -145,7 +147,7 @@ def _count(found: SharedCall, latencies: Array, alone: Array) -> None:
 
 
 def _merged(events: Array) -> tuple[Array, Array]:
-    """When the processes were inside: begins and ends, which do not overlap within a process."""
+    """Times in which the processes were inside: begins and ends, which do not overlap within a process."""
     if not len(events):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     events = events[np.lexsort((events["begin"], events["tgid"]))]

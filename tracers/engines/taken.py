@@ -1,4 +1,4 @@
-"""What an engine took that gets names from another program, and the profile that is made of it."""
+"""Rows of an engine that get names from another program, and the profile that is made of them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Whose time it is, and where it was spent."""
+    """Thread whose time it is, and the place where it was spent."""
 
     pid: int
     tid: int

@@ -1,4 +1,4 @@
-"""From calls by thread, as measures count them, to calls by process, with names and the threads of each."""
+"""Calls by process, with names and the threads of each, from calls by thread, as measures count them."""
 
 from __future__ import annotations
 

@@ -33,10 +33,10 @@ _INTERRUPTED = ("irq_exit_rcu", "__irq_exit_rcu", "irq_exit")
 
 
 class Lives(Protocol):
-    """Whose ids are whose, as `lives.Lives` knows."""
+    """Owners of ids, as `lives.Lives` knows them."""
 
     def numbered(self, origin: Origin, /) -> Origin:
-        """With the number of the process instead of its pid."""
+        """Origin with the number of the process instead of its pid."""
         ...
 
     def first(self, life: int, /) -> int:
@@ -53,14 +53,14 @@ class Stacks(Protocol):
 
 
 class Names(Protocol):
-    """As `names.Names`."""
+    """Names as `names.Names` has them."""
 
     def process(self, pid: int, /) -> str:
         """The name of a process, by its number."""
         ...
 
     def thread(self, pid: int, first: int, /) -> str:
-        """That of a thread, by its first life."""
+        """Name of a thread, by its first life."""
         ...
 
 
@@ -133,7 +133,7 @@ class Wakers:
         return stack, self._name(waker, is_interrupt), is_interrupt
 
     def _frame(self, frame: Frame) -> Frame:
-        """The same frame of a waker; equal ones are shared."""
+        """Frame of a waker; equal ones are shared."""
         new = frame._replace(kind=WAKER)
         return self._frames.setdefault(new, new)
 
@@ -164,7 +164,7 @@ class Wakers:
 
 
 def _from_wakeup(kernel: Stack) -> Stack:
-    """Without the frames of our own programs, which run where a thread is woken."""
+    """Stack without the frames of our own programs, which run where a thread is woken."""
     for i in range(len(kernel) - 1, -1, -1):
         if kernel[i].name == _WOKEN_BY:
             return kernel[: i + 1]
@@ -172,7 +172,7 @@ def _from_wakeup(kernel: Stack) -> Stack:
 
 
 def _own_part(kernel: Stack) -> Stack:
-    """From the beginning of the interrupt on."""
+    """Part of a stack from the beginning of the interrupt on."""
     for i in range(len(kernel) - 1, -1, -1):
         if kernel[i].name.startswith(_ENTRIES):
             return kernel[i:]
