@@ -32,7 +32,7 @@ class Bcc(Engine):
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Bcc:
-        """From the values of a command's options."""
+        """Makes the engine from the values of a command's options."""
         return cls(not given["kernel_only"], not given["user_only"], given["table_size"])
 
     def refusals(self, measures: Sequence[Measure]) -> Mapping[str, str]:
@@ -119,7 +119,7 @@ def _require() -> None:
 
 @contextlib.contextmanager
 def _unavailable() -> Iterator[None]:
-    """What fails here fails because of the machine: another engine may do."""
+    """Raises EngineUnavailable for what fails inside because of the machine: another engine may do."""
     try:
         yield
     except EngineUnavailable:

@@ -1,4 +1,4 @@
-"""What was read from the kernel's tables so far: waits, samples, stacks and accounts, within bounds."""
+"""Waits, samples, stacks and accounts that were read from the kernel's tables so far, within bounds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NSEC = 1_000_000_000
 
 
 class Filter(NamedTuple):
-    """Which waits count: lengths in ns, states (None: all)."""
+    """Filter of waits by length in ns and state (None: all)."""
 
     shortest: int = 0
     longest: int = (1 << 64) - 1

@@ -1,4 +1,5 @@
-"""What the programs and user space exchange: mirrors the structures of ``programs.c``. Times: CLOCK_MONOTONIC, ns."""
+"""Layouts that the programs and user space exchange: mirrors the structures of ``programs.c``. Times: CLOCK_MONOTONIC,
+ns."""
 
 from __future__ import annotations
 
@@ -137,7 +138,7 @@ class WaitSum(NamedTuple):
 
 
 def ended_tid(key: bytes) -> int:
-    """Of ``struct ended_key``."""
+    """Thread id in ``struct ended_key``."""
     return int(_ENDED_KEY.unpack(key)[1])
 
 
@@ -149,7 +150,7 @@ def frames(value: bytes) -> tuple[int, ...]:
 
 
 def state_index(letter: str, letters: dict[int, str]) -> int:
-    """Of a letter of proc(5), as the programs number states; ``letters``: of prev_state, by bit."""
+    """Index of a letter of proc(5), as the programs number states; ``letters``: of prev_state, by bit."""
     if letter == "R":
         return PREEMPTED
     return next((bit.bit_length() for bit, each in letters.items() if each == letter), OTHER)

@@ -46,7 +46,7 @@ class Named:
 
 
 class Naming:
-    """Of the stacks of all rows, in bulk."""
+    """Names for the stacks of all rows, in bulk."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ def with_sleepers(
 
 
 def process_names(pids: Iterable[int], spaces: ProcessSpaces) -> dict[int, str]:
-    """By pid; of a process whose pid another one has now, the later one's."""
+    """Names of processes by pid; of a process whose pid another one has now, the later one's."""
     found = {pid: procfs.comm(pid) for pid in pids}
     return {pid: name or (spaces.processes[pid].comm if pid in spaces.processes else "") for pid, name in found.items()}
 

@@ -168,7 +168,7 @@ class Session:
                 )
 
     def _catch_up(self, *, final: bool = False) -> None:
-        """What has become of processes."""
+        """Catches up with what has become of processes."""
         if self._events:
             self._following.follow(self._events.poll(final=final), None)
         while self._to_adopt:

@@ -16,7 +16,7 @@ _CLONE_THREAD = 0x10000
 
 
 class MapNumber(IntEnum):
-    """What stands for the descriptor of a map; those that come in pairs end in the number of the table."""
+    """Numbers that stand for descriptors of maps; those that come in pairs end in the number of the table."""
 
     CONTROL = 1
     COUNTERS = 2
@@ -59,7 +59,7 @@ _OTHERS = "use --engine stap or --engine perf, or --engine libbpf with a file fo
 
 @dataclass(frozen=True)
 class Choice:
-    """What the programs do. Times in ns."""
+    """Choice of what the programs do. Times in ns."""
 
     waits: bool = True
     samples: bool = False

@@ -44,7 +44,7 @@ Pairs = Iterator[tuple[bytes, bytes]]
 
 @dataclass(frozen=True)
 class Read:
-    """What was in one table of each pair."""
+    """Content of one table of each pair."""
 
     waits: list[tuple[KernelPlace, WaitSum]]
     samples: list[tuple[KernelPlace, int]]
@@ -88,7 +88,7 @@ class Tables:
 
     @property
     def descriptors(self) -> dict[int, int]:
-        """By number."""
+        """Descriptors by number."""
         return {number.value: each.fd for number, each in self._maps.items()}
 
     def control(self, *, runs: bool, expected: int = 0) -> None:
@@ -105,7 +105,7 @@ class Tables:
         return True
 
     def counters(self) -> dict[Counter, int]:
-        """So far."""
+        """Counters so far."""
         found = {}
         for each in Counter:
             value = ctypes.create_string_buffer(8)
@@ -183,7 +183,7 @@ def _emptied(table: Hash, key_size: int, value_size: int) -> Pairs:
 
 
 def one_by_one(fd: int, key_size: int, value_size: int) -> Pairs:
-    """The same for kernels before 5.6."""
+    """Takes the pairs one by one, for kernels before 5.6."""
     key, value = ctypes.create_string_buffer(key_size), ctypes.create_string_buffer(value_size)
     # There is always a first one, until it is deleted.
     while library().bpf_map_get_next_key(fd, None, key) == 0:
