@@ -1,4 +1,4 @@
-"""From a `Capture` to a `Profile`: names, shares of time, and what was lost."""
+"""Profile of a `Capture`: names, shares of time, and what was lost."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Naming:
-    """How frames (source lines, from this tool) and processes (the pid inside their container) are named."""
+    """Naming of frames (source lines, from this tool) and of processes (the pid inside their container)."""
 
     lines: LineTool | None = None
     container_pids: bool = False
@@ -118,7 +118,7 @@ def _neighbours(capture: Capture) -> list[Neighbour]:
 
 
 def _steps(scheduling: Scheduling | None) -> list[Steps]:
-    """Of the functions that the user named."""
+    """Steps of the functions that the user named."""
     if scheduling is None or not any(each.kind == "step" for each in scheduling.call_names):
         return []
     from ....converters.summary.steps import steps_of  # it needs numpy
@@ -140,7 +140,8 @@ def _scheduling(recorded: Recorded, places: Sequence[Row], stacks: Stacks, names
 
 
 def _frames(row: Row, stacks: Stacks) -> Stack:
-    """Of a wait; or of a call or a sample, whose frames and what is missing of them are told by the measure's rows."""
+    """Frames of a wait; or of a call or a sample, whose frames and what is missing of them are told by the measure's
+    rows."""
     if row.origin.state != RUNNING:
         return stacks.of(row)
     user, kernel = stacks.parts_of(row)

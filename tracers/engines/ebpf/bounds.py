@@ -120,7 +120,7 @@ class Bounds:
         self._fold(self._room - self._fixed(accounts))
 
     def finish_beside(self, accounts: int, taken: int) -> None:
-        """The same in a process of its own, beside the trace and others that take so many bytes."""
+        """Folds as `finish` does in a process of its own, beside the trace and others that take so many bytes."""
         self._fold(self._room_beside - self._fixed(accounts) - taken)
 
     def size_beside(self, accounts: int, taken: int) -> int:
@@ -143,7 +143,7 @@ class Bounds:
 
     @property
     def _room_beside(self) -> int:
-        """The same in a process beside the trace. It begins with all memory of the trace, until one of them writes to
+        """Room in a process beside the trace. It begins with all memory of the trace, until one of them writes to
         it, and then each has its own; the trace takes more meanwhile."""
         return self._engine.options.memory - 2 * own_memory() - self._most_bytes
 

@@ -1,4 +1,4 @@
-"""What a trace, or an interval of one, has taken from the kernel."""
+"""Capture of a trace, or of an interval of one: what was taken from the kernel."""
 
 from __future__ import annotations
 

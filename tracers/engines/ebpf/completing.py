@@ -15,7 +15,7 @@ there every time: a complete stack with the same inner part is of another wait."
 
 
 class _Place(NamedTuple):
-    """Where a thread waits, as the kernel knows it: a thread that runs one program, and a kernel stack."""
+    """Place where a thread waits, as the kernel knows it: a thread that runs one program, and a kernel stack."""
 
     tgid: int
     life: int

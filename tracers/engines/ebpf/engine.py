@@ -47,7 +47,7 @@ class Ebpf(Engine):
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Ebpf:
-        """From the values of a command's options."""
+        """Makes the engine from the values of a command's options."""
         return cls(
             user_stacks=not given["kernel_only"],
             kernel_stacks=not given["user_only"],
@@ -90,7 +90,8 @@ class Ebpf(Engine):
             capture.spaces.close()
 
     def _capture(self, request: Request) -> tuple[Capture, int | None, int]:
-        """Also returns the command's exit status, if it ended by itself, and how many intervals were not written."""
+        """Captures, and returns the command's exit status, too, if it ended by itself, and how many intervals were not
+        written."""
         with _unavailable():
             privilege.require()
             privilege.require_host_pids()
@@ -164,7 +165,7 @@ class Ebpf(Engine):
 
 @contextlib.contextmanager
 def _unavailable() -> Iterator[None]:
-    """What fails here fails because of the machine: another engine may do."""
+    """Raises EngineUnavailable for what fails inside because of the machine: another engine may do."""
     try:
         yield
     except EngineUnavailable:
@@ -198,7 +199,7 @@ def require_descriptors(measures: int) -> None:
 
 
 def get_ready() -> None:
-    """To be called before numpy is imported and many files are opened."""
+    """Prepares this process, before numpy is imported and many files are opened."""
     # numpy's BLAS, which is not used here, would start a thread per core.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     descriptors.allow_many()

@@ -41,7 +41,8 @@ _NO_WAITS = WaitSum(*[0] * 7)
 
 
 class _Name(NamedTuple):
-    """What is added up: threads of a process that lives (by its number), or of all that ended and have this name."""
+    """Name of what is added up: threads of a process that lives (by its number), or of all that ended and have this
+    name."""
 
     number: int
     process: str
@@ -178,7 +179,7 @@ class Folding:
         self._forget()
 
     def _fold_sums(self, moves: dict[int, tuple[int, int, bool]]) -> None:
-        """Those of processes that have ended by now join those of their names."""
+        """Folds the sums of processes that have ended by now into those of their names."""
         for name, old in list(self._sums.items()):
             if name.number and self._has_ended(name.number, main=name.main):
                 del self._sums[name]
@@ -234,7 +235,7 @@ class Folding:
         return self._processes[name]
 
     def _move(self, into: _Sum, number: int, when: int) -> tuple[int, int, bool]:
-        """Where the rows of a life go: their ids, their life, and whether they lose their stacks."""
+        """Destination of the rows of a life: their ids, their life, and whether they lose their stacks."""
         if into.name.number:
             epoch, time = self._spaces.epoch(number, when), when
         else:

@@ -20,7 +20,7 @@ _Holders = dict[tuple[int, tuple[str, ...]], GilThread]
 
 
 def gil_of(capture: Capture, rows: Mapping[int, Row], stacks: Stacks, names: Names) -> list[GilTimes]:
-    """By process, most time first. ``rows``: by the `id` of a wait's row, the same with a completed stack."""
+    """Times by process, most time first. ``rows``: by the `id` of a wait's row, the same with a completed stack."""
     waits: dict[int, list[GilWait]] = {}
     for wait in capture.locks.gil if capture.locks else ():
         waits.setdefault(wait.row.origin.tgid, []).append(wait)
@@ -37,7 +37,7 @@ class _Naming:
         self._kept: list[Stack] = []
 
     def times(self, tgid: int, waits: Iterable[GilWait]) -> GilTimes:
-        """Of one process."""
+        """Times of one process."""
         gil = GilTimes(self._names.process(tgid), self._names.pid(tgid)[0])
         waiters: _Waiters = {}
         holders: _Holders = {}
@@ -66,7 +66,7 @@ class _Naming:
         return gil
 
     def _holder(self, tgid: int, inside: int) -> int:
-        """Our id of a thread of this process; 0 if it has none with this one."""
+        """Id, as we have it, of a thread of this process; 0 if it has none with this one."""
         tid = self._inner.outside(tgid, inside) if inside else 0
         return tid if tid and ((tgid, tid) in self._threads or procfs.tgid_of(tid) == tgid) else 0
 

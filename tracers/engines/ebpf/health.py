@@ -1,4 +1,4 @@
-"""What this machine allows a tracer to do: each check says what it found and, if it failed, how to fix it."""
+"""Checks of what this machine allows a tracer to do: each says what it found and, if it failed, how to fix it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _privilege() -> Finding:
 
 
 def _capabilities() -> Iterator[Finding]:
-    """What each capability that is not there costs."""
+    """Findings on what each capability that is not there costs."""
     if not privilege.allowed():
         return
     effective = capabilities.held().effective
@@ -161,7 +161,7 @@ def _process_events() -> Finding:
 
 
 def _samples(btf: Path | None) -> Finding:
-    """Also a real test: a clock on every core, and the program that it calls."""
+    """Tests a clock on every core, and the program that it calls."""
     from ...base.scope import Scope
     from ...measures.commands import users
     from ...measures.oncpu import OnCpu
@@ -231,7 +231,7 @@ def _tracefs() -> Finding:
 
 
 def _optional() -> Iterator[Finding]:
-    """What other ways of tracing would use."""
+    """Findings on what other ways of tracing would use."""
     from ...measures.calls import Calls
     from ...measures.commands import users
 

@@ -19,7 +19,8 @@ class InnerIds:
         return inside.get(tid, 0) if inside else tid
 
     def of(self, tgid: int) -> dict[int, int]:
-        """Of a process in another pid namespace: our thread ids by those that it sees. Of others: nothing."""
+        """Thread ids, as we have them, by those that a process in another pid namespace sees; of other processes
+        nothing."""
         if tgid not in self._inside:
             process = self._processes.get(tgid)
             other = process is not None and process.nspid != process.pid

@@ -203,7 +203,7 @@ class Interpreters:
         self._bytes += function.size
 
     def _give_up(self, code: tuple[int, int], pid: int) -> None:
-        """It could not be read: the process made it, and freed it. It may make the same one again."""
+        """Gives up code that could not be read: the process made it, and freed it. It may make the same one again."""
         self._wanted.pop(code, None)
         if len(self._unread) < _FUNCTIONS:
             self._unread[code] = pid
@@ -225,7 +225,7 @@ class Interpreters:
         self._most = (number + _FUNCTIONS) // 2, (self._bytes + _BYTES) // 2
 
     def _of(self, pid: int) -> _Known | None:
-        """What is known of a process; if it was forked, the probes know it."""
+        """Knowledge of a process; if it was forked, the probes have it."""
         known = self._processes.get(pid)
         if known is not None:
             return known
@@ -344,7 +344,7 @@ class Interpreters:
         return True
 
     def _lookup(self, pid: int) -> bytes | None:
-        """What the probes know of a process."""
+        """Identity of a process, as the probes know it."""
         space = self._map.lookup(pid.to_bytes(4, "little"))
         return python.identity(space) if space else None
 
@@ -357,7 +357,7 @@ class Interpreters:
                 self._map.delete(pid.to_bytes(4, "little"))
 
     def found(self) -> PythonFunctions:
-        """What has been read so far, and sentences for the reader."""
+        """Functions that have been read so far, and sentences for the reader."""
         remarks = [
             f"Python functions of {plural(count, 'process')} are not shown: {reason}"
             for reason, count in self.refused.most_common()
@@ -370,7 +370,7 @@ class Interpreters:
 
 
 def _identity_of(elf: ElfFile) -> _Identity:
-    """With the time of the last change: when a file is deleted, another one may get its inode's number."""
+    """Identity with the time of the last change: when a file is deleted, another one may get its inode's number."""
     status = os.fstat(elf.source.fd) if isinstance(elf.source, FileSource) else None
     return (status.st_dev, status.st_ino, status.st_ctime_ns) if status else (0, id(elf), 0)
 

@@ -90,7 +90,7 @@ class Intervals:
         return self._next
 
     def remarks(self) -> list[str]:
-        """What the reader of a profile should know."""
+        """Remarks for the reader of a profile."""
         if not self.late:
             return []
         return [

@@ -46,23 +46,23 @@ class Lives:
         return origin if number == origin.tgid else origin._replace(tgid=number)
 
     def rows(self, rows: Iterable[Row]) -> list[Row]:
-        """The same with numbers of processes."""
+        """Rows with numbers of processes instead of pids."""
         if not self._spaces.came_back:
             return list(rows)
         return [row._replace(origin=self.numbered(row.origin)) for row in rows]
 
     def timed(self, calls: Iterable[Timed]) -> list[Timed]:
-        """The same with numbers of processes."""
+        """Timed calls with numbers of processes instead of pids."""
         if not self._spaces.came_back:
             return list(calls)
         return [each._replace(origin=self.numbered(each.origin)) for each in calls]
 
     def made(self, parts: Iterable[tuple[Origin, _Part]]) -> list[tuple[Origin, _Part]]:
-        """The same with numbers of processes."""
+        """Parts of calls with numbers of processes instead of pids."""
         return [(self.numbered(origin), part) for origin, part in parts]
 
     def records(self, threads: Iterable[ThreadRecord]) -> list[ThreadRecord]:
-        """The same with numbers of processes."""
+        """Records of threads with numbers of processes instead of pids."""
         if not self._spaces.came_back:
             return list(threads)
         return [
@@ -78,7 +78,7 @@ class Lives:
         return _LOST if self._spaces.epoch(origin.tgid, _FOREVER) else 0
 
     def alike(self) -> Mapping[int, int]:
-        """For each life, one of the same address space."""
+        """Map from each life to one of the same address space."""
         first: dict[tuple[int, int], int] = {}
         found = {}
         for life, lived in self._lived.items():

@@ -81,6 +81,6 @@ class LockFields:
 
 
 def offsets(address: int, found: LockObject) -> set[int]:
-    """Where in its object the address can be: slabs begin at multiples of their size, and have one of two."""
+    """Offsets that the address can have in its object: slabs begin at multiples of their size, and have one of two."""
     starts = {address & -(mmap.PAGESIZE << order) for order in found.orders}
     return {(address - start) % found.size - found.red_left_pad for start in starts}

@@ -79,7 +79,7 @@ class LockNames:
         return self._address(address)
 
     def _address(self, address: int) -> str:
-        """What stands for an address of the kernel."""
+        """Text that stands for an address of the kernel."""
         if self._tells_addresses:
             return f"{address:#x}"
         return self._told.setdefault(address, f"#{len(self._told) + 1}")

@@ -25,7 +25,7 @@ _LOCKING = re.compile(
 
 
 def joined(waits: Iterable[tuple[int, int, str]]) -> dict[tuple[int, int], int]:
-    """By process and address, the address of the same lock that stands for it, where that is another one.
+    """Addresses that stand for others of the same lock, by process and address, where that is another one.
 
     ``waits``: process, address and kind of waits for locks of one process.
     """

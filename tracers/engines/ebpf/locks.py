@@ -84,7 +84,8 @@ Key = tuple[str, int, int]
 
 
 def lock_rows(collectors: Sequence[Collector], ended: Ended, lives: Lives, ours: set[int]) -> LockRows | None:
-    """What the measures have of locks, with numbers of processes, without our own ones; None if they have nothing."""
+    """Counts of locks that the measures have, with numbers of processes, without our own ones; None if they have
+    nothing."""
     found = next((each for collector in collectors if (each := collector.locks(ended))), None)
     gil = [wait for collector in collectors for wait in collector.gil(ended)]
     if found is None and not gil:
@@ -170,7 +171,7 @@ class _Assembling:
         return key
 
     def _waits(self) -> Iterator[tuple[LockWait, Row, Stack, str]]:
-        """Those for locks, with the kind of each."""
+        """Waits for locks, with the kind of each."""
         for wait in self._found.waits:
             row = self._rows.get(id(wait.row), wait.row)
             stack = self._stacks.of(row)

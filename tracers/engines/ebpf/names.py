@@ -41,7 +41,7 @@ class Names:
                 self._processes[key.tgid] = name
 
     def _count_ids(self) -> dict[int, int]:
-        """For each thread: it is so many-th of its process with its id."""
+        """Number of each thread among those of its process with its id."""
         used: Counter[tuple[int, int]] = Counter()
         found = {}
         for i, record in enumerate(sorted(self._records, key=lambda record: record.thread.start)):

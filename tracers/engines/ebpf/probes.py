@@ -197,7 +197,8 @@ class Probes:
         self.object.find_map("known_stacks").clear()
 
     def forget_stacks(self) -> None:
-        """The same, and stacks that are recognised are walked again. Threads may still refer to stacks of before."""
+        """Forgets stacks as `send_stacks_again` does, and stacks that are recognised are walked again. Threads may
+        still refer to stacks of before."""
         self.send_stacks_again()
         # Not before: a stack that is still known, and remembered by the new generation, would not be sent again.
         self._stack_generation += 1
@@ -319,7 +320,7 @@ def _load(options: ProbeOptions) -> tuple[Object, Shape]:
 
 
 def _load_with_less(options: ProbeOptions, shape: Shape) -> Object:
-    """In one shape; without what a measure can do without, if the kernel refuses that."""
+    """Loads one shape; without what a measure can do without, if the kernel refuses that."""
     try:
         return load_shape(options, shape)
     except BpfError as error:

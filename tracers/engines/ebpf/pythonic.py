@@ -16,7 +16,7 @@ _CUT = {"too deep": Frame("[more Python functions]", "other"), "not readable": F
 
 @dataclass(frozen=True)
 class Python:
-    """How stacks with Python functions look: ``only`` these, or with the interpreter's ``machinery``."""
+    """Looks of stacks with Python functions: ``only`` these, or with the interpreter's ``machinery``."""
 
     only: bool = False
     machinery: bool = False
@@ -26,7 +26,7 @@ PLAIN = Python()
 
 
 def python_first(stacks: Mapping[int, tuple[int, ...]]) -> Mapping[int, tuple[int, ...]]:
-    """The same stacks with their Python part before the native one: one that was cut is then the beginning of the
+    """Stacks with their Python part before the native one: one that was cut is then the beginning of the
     complete one, if it has the same functions."""
     found = {}
     for stack, words in stacks.items():

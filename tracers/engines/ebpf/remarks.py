@@ -68,7 +68,8 @@ def missed_switches(counters: Mapping[str, int]) -> int:
 
 
 def details(capture: Capture) -> list[str]:
-    """How the stacks were taken: how many were recognised, how often that was checked, what the tables took."""
+    """Details on how the stacks were taken: how many were recognised, how often that was checked, what the tables
+    took."""
     counters = capture.counters
     lines = []
     for whose, name in (("user", "user_memo"), ("kernel", "memo")):
@@ -108,7 +109,7 @@ def completeness(reached: Counter[int], cut: Counter[str], of: str = "the time")
 
 
 def comments(capture: Capture, lost: dict[str, int], stacks: Stacks) -> list[str]:
-    """What the reader should know, and which option would have helped."""
+    """Comments for the reader, and which option would have helped."""
     comments = [*capture.notes, *capture.python.remarks, *stacks.problems, *capture.spaces.readings.remarks()]
     comments += capture.spaces.remarks()
     if capture.exit_status:
@@ -129,7 +130,7 @@ def comments(capture: Capture, lost: dict[str, int], stacks: Stacks) -> list[str
 
 
 def _shortages(capture: Capture, lost: dict[str, int]) -> list[str]:
-    """What was too small, and how to enlarge it."""
+    """Comments on what was too small, and on how to enlarge it."""
     comments = []
     if refused := capture.spaces.descriptors.refused:
         files = f"only {descriptors.limit():,} files may be open at a time, and {refused:,} more were needed"

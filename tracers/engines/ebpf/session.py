@@ -328,7 +328,7 @@ class Session:
             yield event
 
     def _follow_without_events(self, sink: RecordSink) -> None:
-        """Without perf events: uses the probes' exec records, and /proc while a process exists."""
+        """Follows processes without perf events: uses the probes' exec records, and /proc while a process exists."""
         for record in sink.take_execs():
             if self._process_events is None:
                 self._spaces.exec(record.tgid, record.time)
@@ -341,12 +341,12 @@ class Session:
             self._following.adopt(self._to_adopt.popleft())
 
     def _own_processes(self) -> set[int]:
-        """Which are not part of what is traced."""
+        """Processes that are not part of what is traced."""
         found = CLIENT.pids | (self._unwinding.loader.pids if self._unwinding else set())
         return found | (self.intervals.ours if self.intervals else set())
 
     def _capture(self, sink: RecordSink, threads: list[ThreadRecord], part: Part, end: int) -> Capture:
-        """What was traced of these threads from the beginning of ``part`` to ``end``, after the measures were read."""
+        """Capture of these threads from the beginning of ``part`` to ``end``, after the measures were read."""
         engine, collectors = self._engine, self._engine.options.collectors
         ours = self._own_processes()
         threads = [record for record in threads if record.thread.key.tgid not in ours]

@@ -134,7 +134,7 @@ class Stacks:
         return self._user.get(self._space(row), ()), self._kernel.get(row.origin.kstack, ())
 
     def end_of(self, row: Row) -> int:
-        """Where the walk up the user stack ended, as index into ENDS; -1 without one."""
+        """End of the walk up the user stack, as index into ENDS; -1 without one."""
         found = self._native.get(self._space(row))
         return -1 if found is None else self._end(row.origin.ustack, found)
 
@@ -180,7 +180,7 @@ class Stacks:
 
 
 def _frame_of(call: str) -> Stack:
-    """Of a call, which is between the user's frames and the kernel's; "" for none."""
+    """Frame of a call, which is between the user's frames and the kernel's; "" for none."""
     return (Frame(call, "api"),) if call else ()
 
 
@@ -193,7 +193,7 @@ class _Marked:
         self._known: dict[Frame, Frame] = {}
 
     def of(self, stack: Stack) -> Stack:
-        """The same frames for the same ones, which stacks share."""
+        """Stack with equal frames as one object, which stacks share."""
         if self._names.isdisjoint(map(_NAME_OF, stack)):
             return stack
         return tuple(self._frame(frame) if frame.name in self._names else frame for frame in stack)
@@ -209,7 +209,7 @@ def _place(frame: Frame) -> str:
 
 
 def without_strays(stack: Stack) -> Stack:
-    """Without any unmapped address and its callers: there the walk had gone wrong."""
+    """Stack without any unmapped address and its callers: there the walk had gone wrong."""
     if UNMAPPED not in map(_NAME_OF, stack):
         return stack
     for i in range(len(stack) - 2, -1, -1):

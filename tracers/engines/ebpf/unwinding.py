@@ -59,7 +59,7 @@ class Unwinding:
 
     @property
     def counts(self) -> Counts:
-        """What has been loaded so far."""
+        """Counts of what has been loaded so far."""
         return self.loader.counts
 
     @property
@@ -101,7 +101,7 @@ class Unwinding:
         (self._to_tell if self.loader.map(pid, mapping, time_ns) else self._to_read).add(pid)
 
     def exited(self, pid: int) -> None:
-        """Its main thread has ended, and usually the whole process."""
+        """Notes that its main thread has ended, and usually the whole process."""
         if _others_live(pid):
             self._leaderless.add(pid)
         else:

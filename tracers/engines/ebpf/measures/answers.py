@@ -38,7 +38,7 @@ _VALUE_KEY = struct.Struct(f"<II{STRING}s")
 
 
 class Frame(NamedTuple):
-    """What calls the answering programs, and what they call. ``questions``: the map by which they are called.
+    """Programs that call the answering programs, and that these call. ``questions``: the map by which they are called.
     ``resumes``: ours, by their place. ``kind`` and ``attach_type`` of all these programs."""
 
     questions: str
@@ -114,7 +114,7 @@ class Answers:
         return made
 
     def place(self, frame: Frame, numbers: Sequence[int], found: Sequence[Bound]) -> list[int]:
-        """For functions with these numbers, those of their programs, which are compiled and loaded if they are new.
+        """Numbers of the programs for functions with these numbers; they are compiled and loaded if they are new.
         BpfError; StallscopeError if there are too many, or if bcc does not compile them."""
         plans = [planned(bound) for bound in found]
         known = self._known.setdefault(frame.questions, [])
@@ -169,14 +169,14 @@ class Answers:
         self._lines.append(Line(pid, tid, function, text, bool(values.question.format)))
 
     def lines(self) -> list[Line]:
-        """Those printed since the last call."""
+        """Lines printed since the last call."""
         if self._ring:
             self._ring.consume()
         lines, self._lines = self._lines, []
         return lines
 
     def counted(self) -> dict[tuple[int, int, int], tuple[int, int]]:
-        """By question, function and bucket: how many values, and the 64 bits of their sum."""
+        """Number of values, and the 64 bits of their sum, by question, function and bucket."""
         found = {}
         for key, value in self._maps[MapNumber.ANSWERS].items():
             question, function, bucket, _ = _KEY.unpack(key)
@@ -185,7 +185,7 @@ class Answers:
         return found
 
     def valued(self) -> dict[tuple[int, int, str], int]:
-        """By question, function and value: how often. What had no room is in `counted`."""
+        """Number of each value, by question and function. What had no room is in `counted`."""
         found: dict[tuple[int, int, str], int] = {}
         for key, value in self._maps[MapNumber.VALUES].items() if self._counts else ():
             question, function, data = _VALUE_KEY.unpack(key)
@@ -203,7 +203,7 @@ class Answers:
         return number(self._bounds[function].values[question].nodes[0], total)
 
     def losses(self) -> dict[Loss, int]:
-        """So far."""
+        """Losses so far."""
         found = {}
         for kind in Loss:
             value = self._maps[MapNumber.LOSSES].lookup(kind.to_bytes(4, "little"))

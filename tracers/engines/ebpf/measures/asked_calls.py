@@ -26,7 +26,7 @@ QUESTIONS = 52
 
 
 class AskedCallsCollector(Asking, CallsCollector):
-    """Only calls of which --where is true are timed and counted."""
+    """Collector that times and counts only calls of which --where is true."""
 
     ABOUT = "calls"
     PROBES = ("asked_session", "asked_enter", "asked_return")
@@ -80,7 +80,7 @@ class _Probed(Probed):
     _asked: Asked
 
     def ask(self, answering: Answers, frame: Frame, binder: Binder | None, asked: Asked) -> None:
-        """Before it looks at files."""
+        """Sets the questions, before it looks at files."""
         self._answers, self._frame, self._binder, self._asked = answering, frame, binder, asked
         self._faults: dict[str, list[tuple[str, str]]] = {}
 

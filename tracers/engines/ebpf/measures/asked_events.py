@@ -34,7 +34,7 @@ _KERNEL = Frame("kernel_questions", {Resume.ENTER: "events_kernel"}, 0)
 
 
 class AskedEventsCollector(Asking, EventsCollector):
-    """Only events of which --where is true are counted."""
+    """Collector that counts only events of which --where is true."""
 
     ABOUT = "events"
 
@@ -81,7 +81,7 @@ class AskedProbes(EventProbes):
     _asked: Asked
 
     def ask(self, answers: Answers, binder: Binder | None, asked: Asked) -> None:
-        """Before it looks at files."""
+        """Sets the questions, before it looks at files."""
         self._answers, self._binder, self._asked = answers, binder, asked
         self._faults: dict[str, list[tuple[str, str]]] = {}
 

@@ -1,4 +1,4 @@
-"""What calls of functions made: ioctls and copies, as bpf/calls.bpf.c counts them."""
+"""Ioctls and copies that calls of functions made, as bpf/calls.bpf.c counts them."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ class CallParts:
     def ioctls(
         self, functions: Sequence[Probe], described: _Names, going_on: Iterable[Part]
     ) -> list[tuple[Origin, CallIoctls]]:
-        """By thread, function and command. ``going_on``: the calls that had not ended. Processes have no name yet. What
-        was taken out is forgotten."""
+        """Ioctls by thread, function and command. ``going_on``: the calls that had not ended. Processes have no name
+        yet. What was taken out is forgotten."""
         found = []
         for origin, function, number, (count, total, blocked, runnable) in self._sums()["ioctls"].sums():
             names = *_names(functions, function), origin.tgid, "", *described(number)
@@ -94,7 +94,7 @@ class CallParts:
         return found
 
     def copies(self, functions: Sequence[Probe]) -> list[tuple[Origin, Copies]]:
-        """By thread, function and direction. Processes have no name yet. What was taken out is forgotten."""
+        """Copies by thread, function and direction. Processes have no name yet. What was taken out is forgotten."""
         found = []
         for origin, function, direction, figures in self._sums()["copies"].sums():
             name, library = _names(functions, function)
@@ -106,6 +106,6 @@ class CallParts:
 
 
 def _names(functions: Sequence[Probe], function: int) -> tuple[str, str]:
-    """Of the function and of its library; ``function``: its number, or `call_sums.OTHER`."""
+    """Names of the function and of its library; ``function``: its number, or `call_sums.OTHER`."""
     name, path = functions[function][:2] if function >= 0 else OTHER_FUNCTIONS
     return name, os.path.basename(path)

@@ -1,4 +1,4 @@
-"""What the calls of each function by each thread took, and their errors: taken out of the kernel's tables meanwhile."""
+"""Times and errors of the calls of each function by each thread: taken out of the kernel's tables meanwhile."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NEVER = (1 << 64) - 1
 
 
 class Sum(NamedTuple):
-    """Of one function's calls by a thread; times in ns."""
+    """Sums of one function's calls by a thread; times in ns."""
 
     returned: int
     total: int
@@ -101,7 +101,7 @@ class CallSums:
 
 
 class PartSums:
-    """What calls made, ioctls or copies, of a trace or of an interval of one."""
+    """Sums of what calls made, ioctls or copies, of a trace or of an interval of one."""
 
     def __init__(self, figures: int, weight: int) -> None:
         """``figures``: words of a value. ``weight``: the one that says how important it is."""

@@ -68,7 +68,7 @@ _LOSSES = (
 
 
 class Time(NamedTuple):
-    """Of calls at one origin: struct call_time, in ns."""
+    """Time of calls at one origin: struct call_time, in ns."""
 
     calls: int
     on_cpu: int
@@ -77,7 +77,7 @@ class Time(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """Of the programs in traced threads: how often they ran, and for how long in ns."""
+    """Cost of the programs in traced threads: how often they ran, and for how long in ns."""
 
     runs: int
     ns: int
@@ -252,7 +252,7 @@ class CallsCollector(Summed):
         return parts(self._slow.going_on(self._open, ended), ended, self._inside)
 
     def _inside_of(self, stacks: Iterable[tuple[int, bytes]]) -> dict[int, Inside]:
-        """By thread: the ioctl that it was in at the end. ``stacks``: of the map ``call_stacks``."""
+        """Ioctls that threads were in at the end, by thread. ``stacks``: of the map ``call_stacks``."""
         going_on = self._ioctls.inside() if self._ioctls else {}
         found = {}
         for tid, value in stacks:
@@ -328,8 +328,8 @@ class CallsCollector(Summed):
                 yield Row(origin, WOKEN, (time.runnable, 0), is_open, name)
 
     def _open_rows(self, part: Part) -> Iterator[Row]:
-        """Of a call that goes on: its own time on a core, that of its ioctl, and of the innermost one the wait that its
-        thread is in."""
+        """Rows of a call that goes on: its own time on a core, that of its ioctl, and of the innermost one the wait
+        that its thread is in."""
         yield from self._rows(part.origin, Time(0, part.on_cpu, 0, 0), is_open=True)
         if part.ioctl_origin:
             yield from self._rows(part.ioctl_origin, Time(0, part.ioctl_on_cpu, 0, 0), is_open=True)

@@ -92,11 +92,11 @@ class EventProbes(Probed):
                 raise refusal(chosen, errors[0])
 
     def fitting_in_kernel(self, kind: str, names: Sequence[str]) -> list[tuple[str, int]]:
-        """Those of the places that get a probe, and more bits of each one's cookie. They get the next numbers."""
+        """Chooses the places that get a probe, with more bits of each one's cookie. They get the next numbers."""
         return [(name, 0) for name in names]
 
     def fitting_usdt(self, path: str, first: int, found: Sequence[UsdtProbe]) -> list[tuple[UsdtProbe, list[int]]]:
-        """Those of a file's USDT probes that get one, and more bits of the cookie for each of its places. Their numbers
+        """Chooses a file's USDT probes that get one, with more bits of the cookie for each of its places. Their numbers
         begin with ``first``."""
         return [(usdt, [0] * len(usdt.sites)) for usdt in found]
 
@@ -175,7 +175,7 @@ def is_fast(elf: ElfFile, address: int) -> bool:
 
 
 def refusal(chosen: Chosen, error: BpfError) -> StallscopeError:
-    """Why the kernel takes a probe on none of these, and what can be done."""
+    """Error that says why the kernel takes a probe on none of these, and what can be done."""
     if not chosen.functions:
         return StallscopeError(
             f"the kernel takes no program on {some(chosen.tracepoints)}: {error.cause}",

@@ -1,4 +1,4 @@
-"""What questions mean for an event: a USDT probe at each of its places, a tracepoint, the entry of a function."""
+"""Meaning of questions for an event: a USDT probe at each of its places, a tracepoint, the entry of a function."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _AT_ENTRY = {name: node for name, node in BUILT_IN.items() if name not in OF_RET
 
 
 def at_places(asked: Asked, probe: UsdtProbe) -> Sequence[Bound] | Fault:
-    """For each place of a USDT probe. What one of them lacks, the probe lacks."""
+    """Questions at each place of a USDT probe. What one of them lacks, the probe lacks."""
     try:
         names = places(probe.title, [site.arguments.split() for site in probe.sites])
         return [asked.bind(each, OF_THREADS) for each in names]
@@ -24,7 +24,7 @@ def at_places(asked: Asked, probe: UsdtProbe) -> Sequence[Bound] | Fault:
 
 
 def of_tracepoint(asked: Asked, tracepoint: str, told: Iterable[Told]) -> Bound | Fault:
-    """For a tracepoint with these fields."""
+    """Questions at a tracepoint with these fields."""
     try:
         return asked.bind(named_fields(tracepoint, told), OF_THREADS)
     except Fault as fault:
@@ -32,5 +32,5 @@ def of_tracepoint(asked: Asked, tracepoint: str, told: Iterable[Told]) -> Bound 
 
 
 def at_entry(asked: Asked, parameters: Mapping[str, Node] | None = None) -> Bound:
-    """For the entry of a function whose ``parameters`` have these names. Fault."""
+    """Questions at the entry of a function whose ``parameters`` have these names. Fault."""
     return asked.bind({**(parameters or {}), **NO_RETURN}, _AT_ENTRY)

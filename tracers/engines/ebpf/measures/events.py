@@ -103,7 +103,7 @@ class EventsCollector(Summed):
         return [self.probed]
 
     def make_probes(self, loaded: Object, way: Way, suffix: str) -> EventProbes:
-        """Those on files and in the kernel; nothing is attached yet."""
+        """Makes the probes on files and in the kernel; nothing is attached yet."""
         return EventProbes(loaded, way, suffix, self._wanted)
 
     @property
@@ -141,7 +141,7 @@ class EventsCollector(Summed):
         return [Row(origin, RUNNING, (number,), call=self._probe(of)[0]) for origin, of, number in self._taken]
 
     def calls(self, ended: Ended) -> list[Timed]:
-        """Without times: nothing is known of the returns."""
+        """Calls without times: nothing is known of the returns."""
         self._take()
         counts = Counter[tuple[Origin, int]]()
         for origin, of, number in self._taken:
@@ -174,7 +174,7 @@ class EventsCollector(Summed):
             self._taken.append((plain(origin), origin.state >> NUMBER_SHIFT, number))
 
     def _probe(self, number: int) -> tuple[str, str]:
-        """Its name and its file."""
+        """Name and file of a probe."""
         assert self.probed
         name, path, _ = self.probed.functions[number]
         return name, path

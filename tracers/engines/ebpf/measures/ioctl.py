@@ -324,7 +324,7 @@ class IoctlCollector(Summed):
         return list(found.values())
 
     def inside(self) -> dict[int, Open]:
-        """By thread: the ioctl that it was in at the end. After `read`."""
+        """Ioctls that threads were in at the end, by thread. After `read`."""
         return {call.origin.tid: call for call in self._open}
 
     def described(self, number: int) -> tuple[str, str]:
@@ -376,7 +376,8 @@ class IoctlCollector(Summed):
         return " ".join(self._targets.described(number)[:2])
 
     def _open_rows(self, call: Open, record: ThreadRecord) -> Iterator[Row]:
-        """Of a call that goes on: its time on a core, and the wait that it is in. Earlier waits have rows already."""
+        """Rows of a call that goes on: its time on a core, and the wait that it is in. Earlier waits have rows
+        already."""
         present, name, origin = present_wait(record, call.since), self._call(call.target), plain(call.origin)
         waited = call.blocked + call.runnable + sum(present or ())
         yield Row(origin, RUNNING, (max(record.end - call.since - waited, 0), 0), True, name)

@@ -1,4 +1,4 @@
-"""What bpf/ioctl.bpf.c writes, and how its parts become rows and calls."""
+"""Records that bpf/ioctl.bpf.c writes, and how their parts become rows and calls."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ class Open(NamedTuple):
 
     @property
     def is_outside(self) -> bool:
-        """Of a trace of functions' calls: none of them made it."""
+        """Whether none of the functions' calls made it, in a trace of these."""
         return bool(self.status >> 31)
 
 
 class Targets:
-    """What the numbers of targets stand for."""
+    """Meaning of the numbers of targets."""
 
     def __init__(self, nvidia_major: int) -> None:
         """``nvidia_major``: of the devices that are taken as those of NVIDIA's driver."""
@@ -124,7 +124,7 @@ class Targets:
 
 
 def plain(origin: Origin) -> Origin:
-    """Without the number of a target."""
+    """Origin without the number of a target."""
     return origin._replace(state=origin.state & (1 << NUMBER_SHIFT) - 1)
 
 
@@ -175,7 +175,7 @@ def add_times(entry: CallTimes, values: Sequence[int]) -> None:
 
 
 def on_cores(returned: Iterable[tuple[Origin, Sequence[int]]]) -> defaultdict[tuple[int, int, int, int], list[int]]:
-    """By thread and target: time on a core and number of calls that returned. Without user stacks, and where there was
+    """Time on a core and number of calls that returned, by thread and target. Without user stacks, and where there was
     no room, they are not among the sums. ``returned``: values of struct ioctl_times."""
     ran: defaultdict[tuple[int, int, int, int], list[int]] = defaultdict(lambda: [0, 0])
     for origin, values in returned:
@@ -187,7 +187,7 @@ def on_cores(returned: Iterable[tuple[Origin, Sequence[int]]]) -> defaultdict[tu
 
 
 def open_calls(loaded: Object) -> dict[bytes, Open]:
-    """By thread; of calls that have returned, ``began`` is 0."""
+    """Open calls by thread; of calls that have returned, ``began`` is 0."""
     return {key: open_call(value) for key, value in loaded.find_map("ioctl_calls").items()}
 
 

@@ -77,7 +77,7 @@ class KernelProbes(Link):
         """Files have none of them."""
 
     def expect(self, path: str, *, is_program: bool) -> None:
-        """The same."""
+        """Does nothing: the kernel maps no files."""
 
     def remarks(self) -> Iterator[str]:
         """Sentences that the reader should know."""
@@ -94,7 +94,7 @@ class KernelProbes(Link):
 
 
 class KernelCallsCollector(CallsCollector):
-    """Like the one of calls in libraries, by other probes."""
+    """Collector of calls of the kernel's functions: as that of calls in libraries, by other probes."""
 
     name = KernelCalls.name
 
@@ -127,7 +127,7 @@ class KernelCallsCollector(CallsCollector):
         self._misses = sum(program.misses for program in self._programs)
 
     def _going_on(self, ended: Ended) -> list[Part]:
-        """They are not counted: what a thread has waited in them is known when they return."""
+        """No parts of calls that go on: what a thread has waited in them is known when they return."""
         return []
 
     def calls(self, ended: Ended) -> list[Timed]:

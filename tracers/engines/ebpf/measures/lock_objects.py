@@ -1,4 +1,4 @@
-"""What holds a lock of the kernel in allocated memory: the map ``lock_objects`` of bpf/locks.bpf.c."""
+"""Objects that hold a lock of the kernel in allocated memory: the map ``lock_objects`` of bpf/locks.bpf.c."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class LockObject(NamedTuple):
         )
 
     def joined(self, later: LockObject) -> LockObject:
-        """Of both, which one address was."""
+        """Joins both, which one address was."""
         changed = self.changed or later.changed or self.cache != later.cache
         changed = changed or bool(self.part and later.part and self.part != later.part)
         if not (self.part and later.part):

@@ -67,7 +67,7 @@ class Inside(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What an open call adds; times in ns. ``on_cpu``: its own, without that of inner calls and of an ioctl."""
+    """Part that an open call adds; times in ns. ``on_cpu``: its own, without that of inner calls and of an ioctl."""
 
     tgid: int
     function: int
@@ -143,7 +143,7 @@ def _of_thread(innermost_first: Sequence[Open], record: ThreadRecord, ioctl: Ins
 
 
 def _innermost(part: Part, record: ThreadRecord, ioctl: Inside | None, blocked: int, runnable: int) -> Part:
-    """With the wait that the thread is in, and the time that is the ioctl's."""
+    """Adds the wait that the thread is in, and the time that is the ioctl's."""
     key = record.thread.key
     wait = key if blocked or runnable else None
     if ioctl:

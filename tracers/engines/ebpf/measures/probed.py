@@ -103,7 +103,7 @@ class Probed(Link):
             self._take(fd, path, identity, is_program=of_program)
 
     def expect(self, path: str, *, is_program: bool) -> None:
-        """The same for a file that a command will map, before it does: its first calls are then seen."""
+        """Probes a file that a command will map, before it does: its first calls are then seen."""
         try:
             fd = HOST.open_regular(path)
         except (OSError, ValueError):
@@ -171,7 +171,7 @@ class Probed(Link):
             self._put(fd, path, fits)
 
     def _not_done(self, functions: Sequence[Function]) -> list[Function]:
-        """Those that were not found under another path of the same file; they are done then."""
+        """Functions that were not found under another path of the same file; they are done then."""
         found = [function for function in functions if function.offset not in self._done]
         self._done.update(function.offset for function in found)
         return found
@@ -189,7 +189,7 @@ class Probed(Link):
                 self._refused.setdefault(path, {}).setdefault(error, []).append(i)
 
     def fitting(self, fd: int, elf: ElfFile, path: str, found: Sequence[Function]) -> list[tuple[Function, int]]:
-        """Those of the functions that get a probe, and more bits of each one's cookie."""
+        """Chooses the functions that get a probe, with more bits of each one's cookie."""
         return [(function, 0) for function in found]
 
     def _placed(self, function: Function, path: str, number: int, bits: int) -> tuple[Probe, Place]:
@@ -224,7 +224,7 @@ class Probed(Link):
         yield from self.remarks_on_files()
 
     def remarks_on_files(self) -> Iterator[str]:
-        """What has no probe, and which probes cost more."""
+        """Remarks on what has no probe, and on probes that cost more."""
         slow = [probe.name for probe in self.probes() if not probe.is_fast]
         if slow:
             yield f"the kernel cannot emulate the first instruction of {some(slow)}: calls cost some 10 µs more"
@@ -258,7 +258,7 @@ class Probed(Link):
 
 
 def _readable(names: Sequence[str]) -> list[str]:
-    """Those that are shown without the mangling of C++ and Rust."""
+    """Names that are shown, without the mangling of C++ and Rust."""
     known = Demangler().demangle(names[:_NAMED])
     return [shortened(known.get(name, name), _LONGEST) for name in names]
 
@@ -279,12 +279,12 @@ def root_of(pid: int) -> Root:
 
 
 def unfit(elf: ElfFile) -> str:
-    """Why no function of this file can have a probe; "" if they can."""
+    """Reason why no function of this file can have a probe; "" if they can."""
     if why := of_another_machine(elf):
         return why
     return "Go made it, and a probe on the return of a function could end the program" if is_of_go(elf) else ""
 
 
 def of_another_machine(elf: ElfFile) -> str:
-    """Why no code of this file can have a probe at all; "" if it can."""
+    """Reason why no code of this file can have a probe at all; "" if it can."""
     return "" if elf.is_64 and elf.machine == _X86_64 else "its code is not that of 64-bit x86"

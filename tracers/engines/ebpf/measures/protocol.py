@@ -30,7 +30,7 @@ SCHEDULER = ("sched_switch", "sched_wakeup", "sched_exit")
 
 @dataclass(frozen=True)
 class Ended:
-    """What measures need of a trace that has ended. Times are CLOCK_MONOTONIC ns."""
+    """Data of a trace that has ended, for measures. Times are CLOCK_MONOTONIC ns."""
 
     began: int
     stopped: int
@@ -62,7 +62,7 @@ class LockSum(NamedTuple):
     max: int
 
     def joined(self, other: LockSum) -> LockSum:
-        """Of both."""
+        """Sum of both."""
         return LockSum(self.time + other.time, self.waits + other.waits, max(self.max, other.max))
 
 
@@ -112,7 +112,7 @@ class GilWait(NamedTuple):
 
 @dataclass(frozen=True)
 class LockRows:
-    """What the measures of locks have counted."""
+    """Counts of the measures of locks."""
 
     waits: Sequence[LockWait] = ()
     holders: Sequence[LockHolder] = ()
@@ -171,11 +171,12 @@ class Collector(Protocol):
         return {}
 
     def attach_types(self) -> Mapping[str, int]:
-        """By ``placed`` program: the attach type with which it is loaded, if libbpf does not know it."""
+        """Attach types with which ``placed`` programs are loaded, by program, if libbpf does not know them."""
         return {}
 
     def kfuncs(self) -> Mapping[str, tuple[int, str]]:
-        """By ``placed`` program: the number of a helper that does not exist, and the kernel's function meant."""
+        """Kernel functions that ``placed`` programs call, by program: the number of a helper that does not exist, and
+        the function meant."""
         return {}
 
     def does_without(self, program: str) -> bool:
@@ -211,7 +212,7 @@ class Collector(Protocol):
         return
 
     def totals(self) -> Totals | None:
-        """What it has taken out of its tables; its rare rows may be folded. None without tables."""
+        """Totals that it has taken out of its tables; its rare rows may be folded. None without tables."""
         return None
 
     def move(self, moved: Moved) -> None:
@@ -255,11 +256,11 @@ class Collector(Protocol):
         return
 
     def rows(self, ended: Ended) -> list[Row]:
-        """What it has counted."""
+        """Rows that it has counted."""
         ...
 
     def recorded(self, ended: Ended) -> Recorded | None:
-        """What it has recorded event by event. After `read`."""
+        """Records of single events. After `read`."""
         return None
 
     def locks(self, ended: Ended) -> LockRows | None:
@@ -283,7 +284,7 @@ class Collector(Protocol):
         return ()
 
     def answers(self) -> Sequence[Answer]:
-        """To what the user asked about the calls. After `read`."""
+        """Answers to what the user asked about the calls. After `read`."""
         return ()
 
     def functions(self) -> frozenset[tuple[str, str]]:
@@ -295,7 +296,7 @@ class Collector(Protocol):
         return None
 
     def shared(self) -> Sequence[SharedCall]:
-        """Who was inside these calls at the same time. After `read`."""
+        """Calls in which several processes were at the same time. After `read`."""
         return ()
 
     def losses(self) -> Mapping[str, int]:

@@ -53,7 +53,7 @@ _KINDS = 1 << 12
 
 
 class _Search:
-    """Of one process, again and again until a function is found."""
+    """Search of one process, again and again until a function is found."""
 
     def __init__(self, pid: int, inside: Inside, measure: PythonStepsCollector) -> None:
         self.pid, self._inside, self._measure = pid, inside, measure
@@ -63,7 +63,7 @@ class _Search:
         self.is_over = False
 
     def again(self) -> None:
-        """From the beginning, and at once: a function is missing."""
+        """Starts over, and at once: a function is missing."""
         self._pieces, self._next = iter(()), 0.0
         self.is_over = False
 
@@ -312,7 +312,7 @@ class PythonStepsCollector(Collector):
         return spans.finish(lambda number: CallName(titles[number], "step", times[number]), still, self._lost)
 
     def _titles(self) -> list[str]:
-        """Of the functions, by number. Those of the same name have their line."""
+        """Titles of the functions, by number. Those of the same name have their line."""
         names = [f"{os.path.basename(each.file)}:{each.name}" for each in self._numbers]
         lines = [f"{name} (line {each.first_line})" for name, each in zip(names, self._numbers, strict=True)]
         return [name if names.count(name) == 1 else line for name, line in zip(names, lines, strict=True)]

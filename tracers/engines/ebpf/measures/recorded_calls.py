@@ -30,7 +30,7 @@ class RecordedCalls:
         self._lost = self._short = 0
 
     def knobs(self) -> Mapping[str, int]:
-        """Like those of a `Collector`; the same for the following."""
+        """Knobs as those of a `Collector`; so are the following."""
         return {"record_call_spans": 1, "call_span_over": self._options.over} if self._options else {}
 
     def sizes(self) -> Mapping[str, int]:

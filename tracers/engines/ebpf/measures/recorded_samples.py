@@ -34,7 +34,7 @@ def sampled_in(events: Array, threads: Array, numbers: Array, where: list[Row], 
 
 
 def alike(lives: Array, ended: Ended) -> Array:
-    """For each life one of the same address space, so that equal stacks are of one place."""
+    """One life of the same address space for each life, so that equal stacks are of one place."""
     distinct, which = np.unique(lives, return_inverse=True)
     first = ended.alike()
     found: Array = np.array([first.get(life, life) for life in distinct.tolist()], np.uint32)[which]

@@ -1,4 +1,4 @@
-"""What was recorded event by event, put together: the scheduler's events, the calls, and where these were made.
+"""Records of single events, put together: the scheduler's events, the calls, and where these were made.
 
 What needs numpy is imported when there is something to put together."""
 
@@ -61,12 +61,12 @@ def with_spans(recorded: Recorded, found: Sequence[CallSpans], ended: Ended) -> 
 
 
 def _since(name: CallName, began: int) -> CallName:
-    """With times since the trace began."""
+    """Name with times since the trace began."""
     return name._replace(unwatched=tuple((pid, begin - began, end - began) for pid, begin, end in name.unwatched))
 
 
 def _places(spans: Array, recorded: Recorded, ended: Ended) -> tuple[Array, list[Row]]:
-    """For each span the index of where it began, after ``recorded.places``; and these places."""
+    """Index of where each span began, after ``recorded.places``; and these places."""
     import numpy as np
 
     from .....converters.model.scheduling import NO_STACK, Threads

@@ -26,7 +26,7 @@ _Key = tuple[int, str, str]
 
 
 class FreedPlace:
-    """Where a code object was. What is there now may be anything."""
+    """Place where a code object was. What is there now may be anything."""
 
     def __init__(self) -> None:
         self.hits: list[Hit] = []
@@ -49,7 +49,7 @@ class FreedPlace:
 
 
 class Redefined:
-    """When functions had no definition that was watched. All times in CLOCK_MONOTONIC ns."""
+    """Times in which functions had no definition that was watched. All in CLOCK_MONOTONIC ns."""
 
     def __init__(self) -> None:
         self._live: Counter[_Key] = Counter()

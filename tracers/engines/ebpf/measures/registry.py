@@ -1,4 +1,4 @@
-"""Which collector serves a measure: the one list of both."""
+"""Collector of each measure: the one list of both."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ imported when a trace needs it."""
 
 
 def refusals(measures: Iterable[Measure]) -> dict[str, str]:
-    """By name of a measure without a collector: that it has none."""
+    """Refusals of measures without a collector, by name."""
     return {
         measure.name: f"the engine libbpf does not measure {measure.name}"
         for measure in measures
@@ -42,7 +42,7 @@ def refusals(measures: Iterable[Measure]) -> dict[str, str]:
 
 
 def collectors(measures: Iterable[Measure]) -> tuple[Collector, ...]:
-    """What collects these measures in one trace. StallscopeError for an option that this machine does not have."""
+    """Collectors of these measures in one trace. StallscopeError for an option that this machine does not have."""
     made = tuple(_made(measure) for measure in measures)
     for each in made:
         each.beside(made)
@@ -58,5 +58,5 @@ def _made(measure: Measure) -> Collector:
 
 
 def with_gil(measures: tuple[Measure, ...]) -> tuple[Measure, ...]:
-    """The same, and `Gil` if there are waits among them."""
+    """Measures with `Gil` if there are waits among them."""
     return (*measures, Gil()) if find(measures, OffCpu) or find(measures, WakeUp) else measures

@@ -1,4 +1,4 @@
-"""What questions have found, as a measure tells it: lines while the trace runs, then answers, losses and remarks."""
+"""Findings of questions, as a measure tells them: lines while the trace runs, then answers, losses and remarks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Name = Callable[[int], tuple[str, str]]
 
 
 class Replies:
-    """Of one trace. What was read of earlier intervals is subtracted."""
+    """Replies of one trace. What was read of earlier intervals is subtracted."""
 
     def __init__(self, asked: Asked, show: Callable[[str, Line], None], name: Name) -> None:
         """``show`` gets the name of the function and what --print says."""
@@ -55,7 +55,7 @@ class Replies:
             self.of.close()
 
     def answers(self) -> Sequence[Answer]:
-        """Of the interval."""
+        """Answers of the interval."""
         found: dict[tuple[int, int], Answer] = {}
         for (question, function, bucket), (count, total) in sorted(self._counted.items()):
             old_count, old_total = self._counted_before.get((question, function, bucket), (0, 0))
@@ -91,7 +91,7 @@ class Replies:
         )
 
     def losses(self) -> Mapping[str, int]:
-        """By kind."""
+        """Losses by kind."""
         return {name: self._losses[kind] - self._losses_before[kind] for kind, name in LOSSES.items()}
 
     def remarks(self, what: str) -> Iterator[str]:
@@ -113,7 +113,7 @@ def _ask(ask: Ask) -> str:
 
 
 class Asking(Collector):
-    """What a measure with questions adds to the one that it is also of: comes before it in the list of its bases."""
+    """Addition of a measure with questions to the one that it is also of: comes before it in the list of its bases."""
 
     ABOUT = ""
     """What the questions are about: ``calls``, ``events``."""

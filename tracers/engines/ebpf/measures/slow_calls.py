@@ -40,7 +40,7 @@ class SlowCalls:
         self._lost = self._lost_before = 0
 
     def knobs(self) -> Mapping[str, int]:
-        """Like those of a `Collector`; the same for the following."""
+        """Knobs as those of a `Collector`; so are the following."""
         if self.over:
             return {"call_over": self.over}
         return {"calls_judged": 1} if self.judged else {}
@@ -88,7 +88,7 @@ class SlowCalls:
             self._fast_time += total
 
     def remarks(self, names: Sequence[str]) -> Iterator[str]:
-        """How many did not count. ``names``: of the functions."""
+        """Remarks on how many did not count. ``names``: of the functions."""
         if not self.over:
             return
         number = self._fast.total()
@@ -124,7 +124,7 @@ class SlowCalls:
         return kept
 
     def waits(self, calls: Iterable[Open]) -> Iterator[tuple[Origin, int, int]]:
-        """Where the longest waits of calls that had not ended were, with the blocked and runnable ns of all."""
+        """Places of the longest waits of calls that had not ended, with the blocked and runnable ns of all."""
         for call in calls if self.judged else ():
             if call.longest.weight:
                 longest = call.longest

@@ -59,7 +59,7 @@ class GoingOn(NamedTuple):
 
 @dataclass(frozen=True)
 class CallSpans:
-    """Those of one measure. ``calls``: rows of `SPAN`; times are CLOCK_MONOTONIC ns, ``name`` is an index of
+    """Spans of calls of one measure. ``calls``: rows of `SPAN`; times are CLOCK_MONOTONIC ns, ``name`` is an index of
     ``names``."""
 
     calls: Array

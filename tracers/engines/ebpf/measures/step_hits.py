@@ -135,7 +135,7 @@ class StepHits:
             call.last = hit.time
 
     def _outside(self, thread: tuple[int, int], hit: Hit, change: int) -> Call | None:
-        """It is not: a call has ended, or begins."""
+        """Takes a hit at which the thread is outside: a call has ended, or begins."""
         call = self._open.get(thread)
         if call and change > 0 and self._keeps(call.began, hit):
             return None
@@ -174,7 +174,7 @@ class StepHits:
 
 
 def accounts(all_hits: Iterable[StepHits], past: Account | None = None) -> Account:
-    """Their sum, and that of the ``past``."""
+    """Account with the sum of these, and of the ``past`` one."""
     sums: defaultdict[str, int] = defaultdict(int)
     for each in (past or Account(), *(hits.account for hits in all_hits)):
         for name, number in vars(each).items():

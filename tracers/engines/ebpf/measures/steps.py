@@ -44,7 +44,7 @@ class StepsCollector(CallsCollector):
         return found and replace(found, names=[name._replace(kind="step") for name in found.names])
 
     def remarks(self) -> Iterable[str]:
-        """Those of the calls, but for what is not in the picture."""
+        """Remarks of the calls, but for what is not in the picture."""
         return (remark for remark in super().remarks() if not remark.endswith(self.IN_THE_PICTURE))
 
     def _name(self, function: int) -> str:

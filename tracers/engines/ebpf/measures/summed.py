@@ -1,4 +1,4 @@
-"""What measures have in common that sum by origin in tables of the kernel (`kernel.sum_table`)."""
+"""Base of measures that sum by origin in tables of the kernel (`kernel.sum_table`)."""
 
 from __future__ import annotations
 

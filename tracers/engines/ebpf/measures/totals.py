@@ -80,7 +80,7 @@ class Totals:
             self._fresh = []
 
     def _added_up(self, rows: Words) -> Words:
-        """The same with one row per origin."""
+        """Rows added up to one per origin."""
         if not len(rows):
             return rows
         key = self._key
@@ -106,7 +106,7 @@ class Totals:
         return len(self) * self._width * 8
 
     def folded(self) -> int:
-        """How many rows there were if all were folded."""
+        """Number of rows if all were folded."""
         self._settle()
         rest = self._rows[:, _STACKS : self._key]
         return len(np.unique(rest @ _MULTIPLIERS[_STACKS : self._key]))
@@ -150,7 +150,7 @@ class Totals:
         return found
 
     def more(self) -> Words:
-        """What is behind the origins; the same may occur several times."""
+        """Words behind the origins; one may occur several times."""
         self._settle()
         found: Words = self._rows[:, _KEY : self._key].ravel()
         return found
@@ -174,7 +174,7 @@ def _words(data: bytes, width: int) -> Words:
 
 
 def _starts(keys: Words) -> NDArray[np.intp]:
-    """Where another key begins."""
+    """Indices where another key begins."""
     new = np.ones(len(keys), bool)
     new[1:] = (keys[1:] != keys[:-1]).any(axis=1)
     return np.flatnonzero(new)

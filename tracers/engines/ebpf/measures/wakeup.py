@@ -103,7 +103,7 @@ class WakeUpCollector(Summed):
         return met
 
     def stacks(self) -> Sequence[int]:
-        """Also forgets the chains of rows that were folded."""
+        """Stacks that are still used. Forgets the chains of rows that were folded."""
         used = set(self.totals().more().tolist())
         self._chains = {number: wakers for number, wakers in self._chains.items() if number in used}
         return [stack for wakers in self._chains.values() for waker in wakers for stack in waker[:2] if stack]

@@ -110,7 +110,7 @@ class Watched(Link):
         return sum(process == pid for process, _ in self.watches) >= breakpoints.REGISTERS
 
     def put(self, pid: int, code: int, watch: Watch) -> None:
-        """What is there since the last one was freed."""
+        """Puts what is at an address since the last one was freed."""
         self.watches[pid, code] = watch
         self._functions.add((pid, watch.function._replace(lines=b"")))
 
@@ -135,7 +135,8 @@ class Watched(Link):
             raise
 
     def of(self, pid: int, code: int) -> tuple[Watch, bool] | None:
-        """What is watched there, and whether in this very process: forked ones inherit it. None if it is not clear."""
+        """Watch that is at this code, and whether in this very process: forked ones inherit it. None if it is not
+        clear."""
         if (pid, code) in self.watches:
             return self.watches[pid, code], True
         alike = [watch for (_, other), watch in self.watches.items() if other == code]
