@@ -1,4 +1,4 @@
-"""Which processes eu-stack can look into, and why it cannot look into others."""
+"""Processes that eu-stack can look into, and why it cannot look into others."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def require_access(scope: Scope) -> None:
 
 
 def obstacle(pid: int) -> str:
-    """Why nobody can sample a process, root included; "" if somebody can."""
+    """Reason why nobody can sample a process, root included; "" if somebody can."""
     if _is_of_kernel(pid):
         return f"process {pid} ({_name(pid)}) {_KERNEL}: it has no user stack"
     for tid in procfs.tids(pid):

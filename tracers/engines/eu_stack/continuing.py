@@ -54,7 +54,8 @@ class Guard:
 
     @contextlib.contextmanager
     def over(self, pid: int) -> Iterator[Callable[[int], None]]:
-        """While eu-stack looks at a process; 0: at one that was stopped before, and stays so. Takes eu-stack's id."""
+        """Guards while eu-stack looks at a process; 0: at one that was stopped before, and stays so. Takes eu-stack's
+        id."""
         self._say(pid, 0)
         yield lambda walker: self._say(pid, walker)
         self._say(0, 0)
@@ -84,7 +85,7 @@ def go_on(pid: int, seconds: float = 0.1) -> None:
 
 
 def _become_guard(told: int, ends: int) -> None:
-    """In the copy, which ends with this."""
+    """Runs the guard in the copy, which ends with this."""
     os.setsid()
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

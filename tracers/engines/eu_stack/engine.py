@@ -28,7 +28,7 @@ class EuStack(Engine):
 
     @classmethod
     def of(cls, _: Mapping[str, Any]) -> EuStack:
-        """From the values of a command's options: it has none."""
+        """Makes the engine from the values of a command's options: it has none."""
         return cls()
 
     def refusals(self, measures: Sequence[Measure]) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""Which processes are sampled: those of the scope, and what they fork during the trace."""
+"""Processes that are sampled: those of the scope, and what they fork during the trace."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Following:
         return set(self._traced)
 
     def _named(self) -> set[int]:
-        """Those that the user has named and that were not told before."""
+        """Processes that the user has named and that were not told before."""
         scope = self._scope
         new = scope.newcomers()
         scope.tgids |= new

@@ -1,4 +1,4 @@
-"""What /proc tells about a thread at a moment, and the state that it was in when its stack was taken.
+"""Looks at a thread in /proc at a moment, and the state that it was in when its stack was taken.
 
 The kernel says for a thread that sleeps at which instruction it will go on, and in which system call it is
 (/proc/PID/task/TID/syscall). So a state of /proc and a stack of eu-stack that were taken at different moments can be

@@ -71,7 +71,7 @@ class Sampling:
         """Those at the end."""
 
     def run(self, interrupts: Interrupts) -> Taken:
-        """Until the trace is to end. StallscopeError when there was no sample at all."""
+        """Samples until the trace is to end. StallscopeError when there was no sample at all."""
         ends = Ends(self._scope, self._launch)
         if self._launch:  # it was named like this program until now, and may have ended already
             self._threads.rename(self._launch.pid, self._launch.pid)
@@ -209,7 +209,7 @@ class Sampling:
         return said
 
     def _unanswered(self) -> list[str]:
-        """Which processes gave no answer, those with the most looks first."""
+        """Remarks on processes that gave no answer, those with the most looks first."""
         said = []
         for pid, count in self._given_up.most_common(_MOST_TOLD):
             whose = f"{plural(count, 'look')} at process {pid} ({printable(self._processes[pid])})"

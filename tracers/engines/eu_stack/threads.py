@@ -153,7 +153,7 @@ class Threads:
 
     @property
     def unseen_ends(self) -> list[int]:
-        """For each thread that ended between two looks, the ns between these."""
+        """Nanoseconds between the two looks, for each thread that ended between them."""
         return [each.unknown for each in (*self._earlier, *self._threads.values()) if each.unknown]
 
     @property
@@ -214,7 +214,8 @@ class Threads:
                     account.blocked[state] += time
 
         def divide(total: int, states: Collection[str], otherwise: str) -> None:
-            """Among the samples of these states. Those of `_RUNS` are counted where the thread was on a core."""
+            """Divides a total among the samples of these states. Those of `_RUNS` are counted where the thread was on a
+            core."""
             weights = {key: weight for key, weight in thread.weights.items() if key[0] in states}
             if not weights:
                 add(otherwise, _NOT_SAMPLED, total, 0)
@@ -236,7 +237,7 @@ def _end(thread: _Thread, now: int) -> None:
 
 
 def started(pid: int, tid: int) -> int:
-    """When the thread began, in ns of `time.monotonic_ns`, cut to a tick of 10 ms; 0 when it is gone."""
+    """Time when the thread began, in ns of `time.monotonic_ns`, cut to a tick of 10 ms; 0 when it is gone."""
     ticks = procfs.began(pid, tid)
     # The kernel counts from its start, with the time in which it was suspended.
     return ticks * _TICK - _SUSPENDED if ticks is not None else 0

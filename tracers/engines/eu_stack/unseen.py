@@ -1,4 +1,4 @@
-"""How long processes were on cores that began and ended between two looks.
+"""Times on cores of processes that began and ended between two looks.
 
 Nobody has seen them, but the kernel adds the times of a process that has ended to those of the one that waited for it:
 wait4(2) tells the sum for a command that has ended, /proc/PID/stat for a process that runs.
@@ -55,8 +55,8 @@ class Unseen:
         """ns: of the launched process, before it is the command."""
 
     def look(self, pids: Collection[int], ended: int) -> None:
-        """From time to time during the trace. ``pids``: the traced processes that live; ``ended``: ns that others,
-        which were traced, had on cores."""
+        """Looks, from time to time during the trace. ``pids``: the traced processes that live; ``ended``: ns that
+        others, which were traced, had on cores."""
         gone = {pid for pid, began in self._there.items() if (now := _waited(pid)) is None or now.began != began}
         if gone and not self._launch:
             self._before = {pid: waited for pid in {*self._before, *pids} if (waited := _waited(pid))}

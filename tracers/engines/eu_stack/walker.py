@@ -58,7 +58,7 @@ _ADDRESS = re.compile(rb"#\d+\s+0x([0-9a-f]{1,16})\b")
 
 @dataclass
 class Walk:
-    """What one run found."""
+    """Findings of one run."""
 
     stacks: dict[int, Stack] = field(default_factory=dict)
     """By tid."""
@@ -90,8 +90,8 @@ def find_eu_stack() -> str:
 
 
 def rights_for(pid: int) -> helpers.Rights:
-    """Those of the process's user, if they suffice to look at it: ptrace(2), "Ptrace access mode checking". They do not
-    where it may not be looked at by its own user, has capabilities or is in another user namespace; then ours."""
+    """Rights of the process's user, if they suffice to look at it: ptrace(2), "Ptrace access mode checking". They do
+    not where it may not be looked at by its own user, has capabilities or is in another user namespace; then ours."""
     if os.geteuid() != 0 or _yama():
         return helpers.OURS
     try:
@@ -209,7 +209,7 @@ class Walker:
         walk.stopped = {tid: held.get(tid, mean) for tid in tids}
 
     def _latest(self, began: float) -> float:
-        """When a look has to be over that began then."""
+        """Time when a look has to be over that began then."""
         if self.is_over():
             return began + _HURRY
         return min(began + _PATIENCE, max(self.until, began) + _GRACE)
@@ -238,7 +238,7 @@ def _memory(name: str, size: int) -> int:
 
 
 def _written(fd: int) -> bytes:
-    """What was written to such a file: both who writes and we have its offset."""
+    """Bytes that were written to such a file: both who writes and we have its offset."""
     return os.pread(fd, os.lseek(fd, 0, os.SEEK_CUR), 0)
 
 
