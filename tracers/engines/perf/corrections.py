@@ -1,5 +1,5 @@
-"""What threads did, where events were lost: perf's reports alone would show a thread as running, or waiting, whose
-switches were lost. The kernel's own count (/proc/PID/task/TID/schedstat) says how much of each there was."""
+"""Corrections where events were lost: perf's reports alone would show a thread as running, or waiting, whose switches
+were lost. The kernel's own count (/proc/PID/task/TID/schedstat) says how much of each there was."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _is_large(difference: int, reported: int, least: int) -> bool:
 
 
 def _lose(account: Account, time: int, rows: Rows) -> None:
-    """So much time of a thread is not known."""
+    """Adds so much time of a thread as not known."""
     account.blocked[OTHER] += time
     row = rows.setdefault((account.pid, account.tid, OTHER, _LOST, False), [0, 0, time, 0])
     row[0] += time
@@ -64,7 +64,7 @@ def _lose(account: Account, time: int, rows: Rows) -> None:
 
 
 def _take_from_waits(account: Account, time: int, rows: Rows, keys: list[tuple[int, int, str, Stack, bool]]) -> None:
-    """So much of a thread's waits was on a core."""
+    """Moves so much of a thread's waits to a core."""
     states = [state for state, blocked in account.blocked.items() if blocked > 0]
     parts = shared_out(time, [account.blocked[state] for state in states]) if states else []
     for state, part in zip(states, parts, strict=True):

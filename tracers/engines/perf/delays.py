@@ -1,4 +1,4 @@
-"""How long threads waited for a core after they were woken.
+"""Times for which threads waited for a core after they were woken.
 
 perf reports that a thread runs again, not that it was woken: the time in between is part of the wait before it. The
 kernel counts for each thread how long it had to wait for a core, after waits and after preemptions (the second number
@@ -29,7 +29,7 @@ Counts = Mapping[int, tuple[int, int]]
 
 @dataclass
 class OnCore:
-    """What the kernel counted of one thread's time on a core, and what perf had reported, at the same times. In ns."""
+    """Counts by the kernel of one thread's time on a core, and what perf had reported, at the same times. In ns."""
 
     first: int | None = None
     last: int | None = None
@@ -47,7 +47,7 @@ class OnCore:
 
     @property
     def too_much(self) -> int:
-        """By how much perf's reports exceed the kernel's count; less than 0: they fall short of it."""
+        """Excess of perf's reports over the kernel's count; less than 0: they fall short of it."""
         if self.first is None or self.last is None:
             return 0
         return (self.own_last - self.own_first) - (self.last - self.first)
@@ -55,7 +55,7 @@ class OnCore:
 
 @dataclass
 class Delay:
-    """Of one thread. Times are in ns."""
+    """Delay of one thread. Times are in ns."""
 
     first: int | None = None
     """What the kernel had counted as the trace began; None: not known."""
@@ -87,14 +87,14 @@ class Delay:
 
     @property
     def too_much(self) -> int:
-        """By how much perf's reports of waits for a core exceed the kernel's count."""
+        """Excess of perf's reports of waits for a core over the kernel's count."""
         if self.first is None or self.last is None:
             return 0
         return max((self.at_last - self.at_first) - (self.last - self.first), 0)
 
     def parts(self) -> dict[tuple[str, Stack], int]:
-        """How much of the waits in each place was for a core: in the ratio of their numbers, since each was followed by
-        one such wait; no more than they took."""
+        """Parts of the waits in each place that were for a core: in the ratio of their numbers, since each was followed
+        by one such wait; no more than they took."""
         if self.first is None or self.last is None:
             return {}
         left = (self.last - self.first) - (self.at_last - self.at_first)
@@ -124,8 +124,8 @@ class Looks:
         return time.monotonic() >= self._next
 
     def look(self, threads: Sequence[tuple[int, int]], now: int | None = None) -> list[tuple[int, Counts]]:
-        """Of those (pid, tid) that are there, and when they were looked at, ns; ``now``: if it is to count for another
-        moment."""
+        """Counts of those (pid, tid) that are there, and when they were looked at, ns; ``now``: if it is to count for
+        another moment."""
         began = time.thread_time()
         looks: list[tuple[int, Counts]] = []
         for i in range(0, len(threads), _TOGETHER):

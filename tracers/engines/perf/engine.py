@@ -45,7 +45,7 @@ class Perf(Engine):
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Perf:
-        """From the values of a command's options."""
+        """Makes the engine from the values of a command's options."""
         mode, _, stack = (given["call_graph"] or "dwarf").partition(",")
         size = int(given["buffer_mb"]) << 20
         return cls(How(not given["kernel_only"], not given["user_only"], mode == "dwarf", size, int(stack or STACK)))
@@ -137,7 +137,7 @@ def _run(options: Options, perf: Tool, launch: Launch | None, interrupts: Interr
 
 
 def _cut(threads: Threads, how: str, ended: int) -> int:
-    """When a trace ends of which perf record did not put out the rest: with the last event."""
+    """Time when a trace ends of which perf record did not put out the rest: with the last event."""
     if not threads.last:
         raise StallscopeError(f"{how} before it had reported anything", "trace again")
     threads.lost["milliseconds at the end"] = max((ended - threads.last) // 1_000_000, 1)
@@ -145,7 +145,7 @@ def _cut(threads: Threads, how: str, ended: int) -> int:
 
 
 def _lossy(lost: int, taken: int, options: Options) -> str:
-    """What losses mean, and what to do."""
+    """Remark on what losses mean, and what to do."""
     rate = ", a lower -F" if options.samples else ""
     help_ = f"trace fewer processes{rate}, or raise --buffer (as root)"
     if not lost:
@@ -157,7 +157,7 @@ def _lossy(lost: int, taken: int, options: Options) -> str:
 
 
 def _of_delays(options: Options, threads: Threads) -> list[str]:
-    """How well it is known what threads waited for a core after waits."""
+    """Remarks on how well it is known what threads waited for a core after waits."""
     if not options.waits:
         return []
     if unknown := threads.without_delays():
@@ -167,7 +167,7 @@ def _of_delays(options: Options, threads: Threads) -> list[str]:
 
 
 def _of_stacks(options: Options, rows: Mapping[str, Mapping[Place, Sequence[int]]]) -> list[str]:
-    """How complete stacks are."""
+    """Remarks on how complete stacks are."""
     if options.waits and options.samples and not options.samples.by_clock:
         rows = {options.waits.name: rows[options.waits.name]}  # events are no time
     of = "the time" if options.waits or not options.samples or options.samples.by_clock else "the events"

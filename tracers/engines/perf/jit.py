@@ -16,7 +16,7 @@ _AGAIN = 1.0
 
 
 class JitNames:
-    """Of all processes of a trace."""
+    """Names of code made at run time, of all processes of a trace."""
 
     def __init__(self) -> None:
         self._spaces = ProcessSpaces()
@@ -25,7 +25,7 @@ class JitNames:
 
     @property
     def lost(self) -> dict[str, int]:
-        """What was left out, by what it was."""
+        """Numbers of what was left out, by what it was."""
         return {what: number for what, number in self._spaces.lost.items() if number}
 
     def begins(self, pid: int) -> None:
@@ -42,7 +42,7 @@ class JitNames:
             self._spaces.drop(number)
 
     def frame(self, pid: int, address: int) -> Frame | None:
-        """Of the code at an address; None where the process's user tells no name."""
+        """Frame of the code at an address; None where the process's user tells no name."""
         process = self._spaces.processes.get(pid)
         if process is None:
             self.begins(pid)

@@ -1,4 +1,4 @@
-"""Where records have a thread and a time: that is said by the record of each event (HEADER_ATTR).
+"""Layouts of records: where they have a thread and a time is said by the record of each event (HEADER_ATTR).
 
 The formats are those of perf_event_open(2): a sample has the fields IDENTIFIER, IP, TID, TIME in this order, all other
 records end with TID, TIME, ID, STREAM_ID, CPU, IDENTIFIER, each if the event's sample_type has it.
@@ -26,7 +26,7 @@ _BOTH = 16
 
 
 class Layouts:
-    """Of the events of a recording."""
+    """Layouts of the events of a recording."""
 
     def __init__(self) -> None:
         self._sample = 0

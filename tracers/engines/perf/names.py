@@ -34,7 +34,7 @@ _FIELD = 8
 
 
 def replace_comm(data: bytearray, at: int, end: int) -> None:
-    """In a record of a thread's name."""
+    """Replaces line ends in a record of a thread's name."""
     name = _name(data, at + _COMM_AT, end)
     if b"\n" in name:
         data[at + _COMM_AT : at + _COMM_AT + len(name)] = name.replace(*_NAMED)
@@ -46,7 +46,7 @@ def comm(printed: bytes) -> str:
 
 
 def replace_mapped(data: bytearray, at: int, end: int, *, has_protection: bool) -> None:
-    """In a record of memory that was mapped: MMAP2, which ``has_protection``, or MMAP."""
+    """Replaces the path in a record of memory that was mapped: MMAP2, which ``has_protection``, or MMAP."""
     (misc,) = _MISC.unpack_from(data, at + _MISC_AT)
     begin = at + (_MMAP2_AT if has_protection else _MMAP_AT)
     if misc & _MODES != _USER or end < begin + _FIELD:

@@ -1,4 +1,4 @@
-"""What perf is asked for: whom it records, which events, which stacks."""
+"""Request to perf: whom it records, which events, which stacks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class How:
 
 @dataclass(frozen=True)
 class Options:
-    """What perf is asked for."""
+    """Request to perf."""
 
     how: How
 
@@ -79,11 +79,11 @@ class Options:
         return [*words, *self.targets.words]
 
     def fields(self) -> str:
-        """What perf script prints."""
+        """Fields that perf script prints."""
         return f"{_FIELDS},trace" if self.waits and self.switch == SWITCH else _FIELDS
 
     def remarks(self, on_cpu: int) -> list[str]:
-        """What the reader should know. ``on_cpu``: of all threads, in ns."""
+        """Remarks for the reader. ``on_cpu``: of all threads, in ns."""
         said = []
         if self.waits and self.switch != SWITCH:
             why = self.may.no_tracefs or "this user may not read tracepoints"
@@ -106,7 +106,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Targets:
-    """Whom perf records: processes, or threads."""
+    """Targets that perf records: processes, or threads."""
 
     pids: list[int]
     tids: list[int]

@@ -1,4 +1,4 @@
-"""Which records went to perf script: only these are believed in its text.
+"""Records that went to perf script: only these are believed in its text.
 
 Symbols of programs stand in the text as they are, ends of lines included, so that a program's file can have lines that
 look like samples of other processes. The process between perf record and perf script (`passing`) tells of each record

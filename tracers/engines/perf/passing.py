@@ -59,7 +59,7 @@ class Passing:
         self._is_known = self._is_first = True
 
     def feed(self, data: bytes) -> Iterator[bytes | bytearray]:
-        """What is to be passed on, of ``data``, which follows what was given before; b"" is the end."""
+        """Bytes to be passed on, of ``data``, which follows what was given before; b"" is the end."""
         is_end = not data
         data = self._rest + data
         if self._is_first and not is_end:
@@ -148,7 +148,8 @@ def start(source: int, target: int, notices: int, prepare: Callable[[], None]) -
 
 
 def _close_others() -> None:
-    """Those that keep a pipe open would hide its end. The limit of their numbers can be a thousand million."""
+    """Closes other descriptors, which would hide the end of a pipe. The limit of their numbers can be a thousand
+    million."""
     for fd in map(int, os.listdir("/proc/self/fd")):
         if fd > 2:
             with contextlib.suppress(OSError):
@@ -156,8 +157,8 @@ def _close_others() -> None:
 
 
 def pass_on() -> None:
-    """From standard input to standard output, notices to the place of standard error, until the end; then the process
-    ends."""
+    """Passes on from standard input to standard output, notices to the place of standard error, until the end; then the
+    process ends."""
     passing, goes_on = Passing(), True
     while goes_on:
         data = os.read(0, _READ)

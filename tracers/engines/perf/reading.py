@@ -50,7 +50,7 @@ class Reading:
         return not self._goes_on
 
     def follow(self, ends: Ends, interrupts: Interrupts, duration: float | None) -> None:
-        """Until the trace is to end."""
+        """Follows the recording until the trace is to end."""
         until = time.monotonic() + duration if duration is not None else None
         while self._goes_on and not interrupts.requested and not ends.reached():
             left = _POLL if until is None else min(_POLL, until - time.monotonic())
@@ -71,7 +71,7 @@ class Reading:
             self.threads.look(when, counted)
 
     def drain(self, interrupts: Interrupts) -> str:
-        """What is left, until perf script ends. Why it was not waited for any longer; "" if it ended."""
+        """Reads what is left, until perf script ends. Returns why it was not waited for any longer; "" if it ended."""
         try:
             return self._drain(interrupts)
         finally:

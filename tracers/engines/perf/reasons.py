@@ -1,4 +1,4 @@
-"""Why perf did not do what it was told, from what it says on standard error."""
+"""Reasons why perf did not do what it was told, from what it says on standard error."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _KNOWN = (
 
 
 def reason(said: str, otherwise: str) -> Reason:
-    """Of a perf that has failed. ``otherwise``: the remedy for what is not known."""
+    """Reason of a perf that has failed. ``otherwise``: the remedy for what is not known."""
     for signs, known in _KNOWN:
         if any(sign in said for sign in signs):
             return known

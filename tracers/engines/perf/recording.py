@@ -66,7 +66,7 @@ _NO_PERF = (
 
 @dataclass(frozen=True)
 class Rights:
-    """What the kernel lets this user measure with perf."""
+    """Rights of this user to measure with perf."""
 
     level: int
     """kernel.perf_event_paranoid."""
@@ -84,7 +84,7 @@ class Rights:
 
     @property
     def no_tracefs(self) -> str:
-        """Why this user may not read tracepoints; "" where he may."""
+        """Reason why this user may not read tracepoints; "" where he may."""
         try:
             readable = os.access(tracefs.folder() / "events/sched/sched_switch/id", os.R_OK)
         except StallscopeError as error:
@@ -261,7 +261,7 @@ class Recording:
         return False
 
     def _failed(self, otherwise: str) -> EngineUnavailable:
-        """Why it did not do what it was told. ``otherwise``: the remedy for what is not known."""
+        """Error for what it did not do. ``otherwise``: the remedy for what is not known."""
         if self._is_late:
             return EngineUnavailable(f"perf record did not answer within {_PATIENCE:g} s", "trace-doctor says more")
         if (status := self._record.poll()) is not None and status < 0:
@@ -274,8 +274,8 @@ class Recording:
         return self._said.read(1 << 14).decode(errors="replace")
 
     def ended_early(self, given_up: str) -> str:
-        """How the recording ended before its end; "" otherwise. After `stop` and the end of `text`, unless that was
-        not waited for (``given_up`` says why): then all is ended. StallscopeError if perf script failed."""
+        """Text on how the recording ended before its end; "" otherwise. After `stop` and the end of `text`, unless that
+        was not waited for (``given_up`` says why): then all is ended. StallscopeError if perf script failed."""
         if given_up:
             self.give_up()
             return given_up
@@ -284,7 +284,7 @@ class Recording:
         return self.cut()
 
     def failure(self) -> StallscopeError | None:
-        """What perf script ended with, if it is an error. After the end of `text`."""
+        """Error with which perf script ended, if it is one. After the end of `text`."""
         assert self._script
         status = self._script.wait()
         if status < 0:
@@ -295,8 +295,8 @@ class Recording:
         return StallscopeError(f"perf script failed with status {status}: {first_line(self._words())}")
 
     def cut(self) -> str:
-        """How perf record, or the process behind it, ended, if neither we nor the end of its targets ended it; ""
-        otherwise. After `stop` and the end of `text`."""
+        """Text on how perf record, or the process behind it, ended, if neither we nor the end of its targets ended it;
+        "" otherwise. After `stop` and the end of `text`."""
         status = self._record.wait()
         if passed := self._reap():
             how = f"was ended by {_signal(-passed)}" if passed < 0 else "failed"
@@ -306,7 +306,7 @@ class Recording:
         return f"perf record was ended by {_signal(-status)}" if status < 0 else f"perf record failed: status {status}"
 
     def _reap(self) -> int:
-        """How the process between them has ended; waits for it."""
+        """Status with which the process between them has ended; waits for it."""
         self._close_notices()
         if self._passing:
             self._passed = os.waitstatus_to_exitcode(os.waitpid(self._passing, 0)[1])
@@ -346,7 +346,7 @@ class Recording:
 
 
 def _signal(number: int) -> str:
-    """Its name; those of real time have none."""
+    """Name of a signal; those of real time have none."""
     with contextlib.suppress(ValueError):
         return signal.Signals(number).name
     return f"signal {number}"

@@ -215,7 +215,7 @@ class Records:
         return sample._replace(stack=stack)
 
     def _stack(self, pid: int) -> Stack:
-        """Of the lines of a sample; equal stacks are one object."""
+        """Stack of the lines of a sample; equal stacks are one object."""
         stack = tuple(frame for line in reversed(self._body) for frame in self._frames(line, pid))
         known = self.stacks.get(stack)
         if known is None and len(self.stacks) >= _MOST_STACKS:
@@ -237,8 +237,8 @@ class Records:
 
 
 def _kind(rest: bytes, sample: re.Match[bytes] | None) -> tuple[int, int]:
-    """Of what follows a record's time: what it is here, `_UNUSED` for what is of no use, and perf's type, 0 for one
-    that is not known."""
+    """Kinds of what follows a record's time: what it is here, `_UNUSED` for what is of no use, and perf's type, 0 for
+    one that is not known."""
     if sample:
         return SWITCH if sample[2].startswith(_SWITCHES) else SAMPLE, layouts.SAMPLE
     if _LOST.match(rest):

@@ -54,7 +54,7 @@ class _Thread:
 
 
 class Filter(NamedTuple):
-    """Which waits count: lengths in ns, states (None: all)."""
+    """Filter of waits by length in ns and state (None: all)."""
 
     shortest: int
     longest: int
@@ -88,7 +88,7 @@ class Threads:
         """Those at times to which the records have not come: they are read later."""
 
     def wanted(self, waits: Filter) -> None:
-        """Only these waits become rows; switches are sampled."""
+        """Sets which waits become rows; switches are sampled."""
         self._filter, self._has_stacks = waits, True
 
     def known(self, pid: int, tid: int, letter: str) -> None:
@@ -99,8 +99,8 @@ class Threads:
         self._threads[tid] = _Thread(Account(pid, tid, self.began), phase, self.began, stack, state)
 
     def look(self, time: int, counted: Counts) -> None:
-        """At this time the kernel had counted so many ns in which these threads, by tid, were on a core, and waited for
-        one."""
+        """Adds a look: at this time the kernel had counted so many ns in which these threads, by tid, were on a core,
+        and waited for one."""
         self._looks.append((time, counted))
 
     def _take_looks(self, until: int) -> None:
@@ -118,7 +118,7 @@ class Threads:
         return [(thread.account.pid, tid) for tid, thread in self._threads.items()]
 
     def pids(self) -> set[int]:
-        """Of all processes so far."""
+        """Pids of all processes so far."""
         return {thread.account.pid for thread in self._all()}
 
     def take(self, record: Record) -> None:
@@ -206,14 +206,14 @@ class Threads:
             thread.state = record.state or PREEMPTED_STATE
 
     def _stack_of(self, thread: _Thread) -> Stack:
-        """Of a switch without a sample: perf had no room for it, or more came than the kernel lets it have."""
+        """Stack of a switch without a sample: perf had no room for it, or more came than the kernel lets it have."""
         if thread.is_new or not self._has_stacks:
             return _NO_STACK
         self.lost["stacks"] += 1
         return _LOST
 
     def _unseen(self, thread: _Thread, time: int) -> None:
-        """Since the last switch another one was lost: what the thread did is not known."""
+        """Notes that another switch was lost since the last one: what the thread did is not known."""
         self.lost["intervals"] += 1
         thread.stack, thread.state = _LOST, OTHER
         self._waited(thread, time)

@@ -1,4 +1,4 @@
-"""How much of the time in user code is in stacks that do not reach the beginning of their thread."""
+"""Share of the time in user code that is in stacks that do not reach the beginning of their thread."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WORTH_A_NOTE = 0.01
 
 
 def remarks(rows: Iterable[Mapping[Place, Sequence[int]]], how: How, of: str = "the time") -> list[str]:
-    """What the reader should know. The rows' first values are the time, or something else of which they tell."""
+    """Remarks for the reader. The rows' first values are the time, or something else of which they tell."""
     cut, made = incomplete(rows)
     if cut + made < _WORTH_A_NOTE:
         return []
