@@ -1,4 +1,4 @@
-"""Where calls spent their time: rows by thread, state and stack, as SystemTap tells them."""
+"""Places where calls spent their time: rows by thread, state and stack, as SystemTap tells them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Places = dict["Key", list[int]]
 
 
 class What(NamedTuple):
-    """What was called."""
+    """Name of what was called."""
 
     name: str
     device: str
@@ -39,7 +39,7 @@ class What(NamedTuple):
 
 
 class Key(NamedTuple):
-    """Where time was spent, by the numbers of stacks."""
+    """Key of a place where time was spent, by the numbers of stacks."""
 
     pid: int
     tid: int

@@ -97,7 +97,7 @@ class Calls:
             self._forget(self._inside.pop(line.tid, ()))
 
     def _forget(self, calls: Iterable[_Call]) -> None:
-        """What is not known to return: only the calls in it are known."""
+        """Forgets what is not known to return: only the calls in it are known."""
         for call in calls:
             self._places.add(call.places)
 
@@ -227,7 +227,7 @@ class Calls:
             yield f"{calls} had not ended: their time is in the picture, up to the end"
 
     def shared(self, ended: int) -> list[SharedCall]:
-        """Who was inside at the same time."""
+        """Calls in which several processes were at the same time."""
         return self._shared.found(ended)
 
 
@@ -279,7 +279,7 @@ def _add_ioctl(made: dict[What, CallIoctls], what: What, line: IoctlCall, call: 
 
 
 def _add_to_outer(outer: _Call, call: _Call, length: int, *, is_function: bool) -> None:
-    """What a call was is part of the one that made it."""
+    """Adds a call to the one that made it."""
     outer.blocked += call.blocked
     outer.runnable += call.runnable
     outer.inner += length if is_function else 0
@@ -310,7 +310,7 @@ class _Shared:
         self._fresh += [(since, until, number, line.pid, line.tid, 1) for since, until in call.asleep]
 
     def settle(self, now: int, going_on: Iterable[int]) -> None:
-        """If there are many, works on those before ``going_on``, the begins of calls that have not returned."""
+        """Works, if there are many, on those before ``going_on``, the begins of calls that have not returned."""
         if len(self._fresh) >= _MOST_EVENTS:
             self._hand().settle(min(now - _UNTOLD, *going_on, now), {})
 

@@ -1,4 +1,4 @@
-"""What the user chose of the engine."""
+"""Options of the engine that the user chose."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class How:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> How:
-        """From the values of a command's options. StallscopeError for a file that is no program and no library."""
+        """Makes the choice from the values of a command's options. StallscopeError for a file that is no program and no
+        library."""
         require_elf(given["stap_files"])
         return cls(
             user_stacks=not given["kernel_only"],

@@ -52,7 +52,7 @@ _PLAIN = re.compile(r"[\w./+@:=,~-]+")
 
 @dataclass(frozen=True)
 class Source:
-    """What is compiled."""
+    """Source that is compiled."""
 
     scripts: tuple[str, ...]
     """Names of scripts in `SCRIPTS`, which become one."""
@@ -161,13 +161,13 @@ def _compile(source: Source, stap: Compiler, build: Path, work: Path, show: Call
 
 
 def scripts_of(name: str) -> set[str]:
-    """Which scripts are in a module of this name."""
+    """Names of the scripts in a module of this name."""
     letters = name.removeprefix(NAME).partition("_")[0]
     return {script for script, letter in _LETTERS.items() if letter in letters}
 
 
 def _trouble_of(build: Path, work: Path) -> str:
-    """What is said when a module with nothing in it is compiled; empty if that can be done."""
+    """Text that is said when a module with nothing in it is compiled; empty if that can be done."""
     folder = work / "empty"
     folder.mkdir()
     (folder / "Makefile").write_text("obj-m := empty.o\n")
@@ -187,7 +187,7 @@ def _trouble_of(build: Path, work: Path) -> str:
 
 
 def _run(words: Sequence[str], script: Sequence[str], work: Path, show: Callable[[str], None]) -> str:
-    """What stap says."""
+    """Runs stap; returns what it says."""
     log = work / "log"
     with log.open("wb") as output:
         process = helpers.start(
@@ -213,7 +213,7 @@ def _run(words: Sequence[str], script: Sequence[str], work: Path, show: Callable
 
 
 def refusal(said: str, stap: Compiler, trouble: Callable[[], str] = str) -> EngineUnavailable:
-    """What stap's words mean. ``trouble`` finds out what is wrong with the kernel's build folder."""
+    """Error for stap's words. ``trouble`` finds out what is wrong with the kernel's build folder."""
     lines = [line.strip() for line in said.splitlines()]
     told = [line for line in lines if re.search(r"\berror:|ERROR", line)]
     told = told or [line for line in lines if "error" in line]

@@ -1,4 +1,4 @@
-"""What ``--stap-compile-only`` tells of the module that it has written."""
+"""Description of the module that ``--stap-compile-only`` has written."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Stap(Engine):
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Stap:
-        """From the values of a command's options. StallscopeError for one of them."""
+        """Makes the engine from the values of a command's options. StallscopeError for one of them."""
         return cls(How.of(given))
 
     def refusals(self, measures: Sequence[Measure]) -> Mapping[str, str]:
@@ -168,7 +168,7 @@ class Stap(Engine):
         return module
 
     def _functions(self, request: Request, given: ModuleFile | None) -> tuple[dict[str, Function], Sequence[str]]:
-        """Those that are timed, and what is to be said of them. ``given``: a module that was compiled before."""
+        """Functions that are timed, and what is to be said of them. ``given``: a module that was compiled before."""
         calls = find(request.measures, Calls)
         if calls is None:
             return {}, ()
@@ -267,7 +267,7 @@ def _can_be_read(path: str) -> bool:
 
 @dataclass
 class _Stream:
-    """What the script prints, and where it goes."""
+    """Stream that the script prints, and where it goes."""
 
     running: Running
     lines: Lines
@@ -294,7 +294,8 @@ class _Stream:
             raise refusal(words)
 
     def read_to_stop(self) -> None:
-        """Until all events have been told; not longer than something comes. What is then missing is counted as lost.
+        """Reads until all events have been told; not longer than something comes. What is then missing is counted as
+        lost.
 
         It asks again: SystemTap skips an event, this one too, where it does not get its locks.
         """
@@ -366,7 +367,7 @@ def _known(scope: Scope, launch: Launch | None, taking: Taking) -> list[int]:
 
 
 def _follow(stream: _Stream, ends: Ends, interrupts: Interrupts, duration: float | None) -> None:
-    """Until the trace is to end."""
+    """Follows the stream until the trace is to end."""
     until = time.monotonic() + duration if duration is not None else None
     while not interrupts.requested and not ends.reached():
         left = _POLL if until is None else min(_POLL, until - time.monotonic())

@@ -156,7 +156,7 @@ def _is_real(file: Path) -> bool:
 
 
 def release_of(build: Path | None) -> str:
-    """Of the kernel that the build folder is for; None: the running kernel."""
+    """Release of the kernel that the build folder is for; None: the running kernel."""
     if build is None:
         return os.uname().release
     try:
@@ -167,7 +167,7 @@ def release_of(build: Path | None) -> str:
 
 
 def _running_symbols() -> bytes:
-    """Those of the kernel itself, as in System.map; b"" if their addresses are hidden."""
+    """Symbols of the kernel itself, as in System.map; b"" if their addresses are hidden."""
     try:
         lines = Path("/proc/kallsyms").read_bytes().splitlines(keepends=True)
     except OSError:

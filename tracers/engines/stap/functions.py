@@ -39,7 +39,7 @@ class Chosen(NamedTuple):
     remarks: tuple[str, ...] = ()
 
     def shown(self, wanted: Wanted) -> dict[str, Function]:
-        """By name; of equal names, the first file's."""
+        """Functions by name; of equal names, the first file's."""
         return {name: Function(path, wanted.readable(name)) for path, name in reversed(self.functions)}
 
 

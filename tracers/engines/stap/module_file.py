@@ -29,7 +29,7 @@ Functions = frozenset[tuple[str, str]]
 
 @dataclass(frozen=True)
 class ModuleFile:
-    """What a file of ``--stap-compile-only`` says of itself."""
+    """Module in a file of ``--stap-compile-only``, as it says of itself."""
 
     path: Path
     name: str
@@ -63,7 +63,7 @@ def without_probe(words: str) -> Functions:
 
 
 def refusal(words: str) -> StallscopeError:
-    """Why no function has a probe."""
+    """Error for a module of which no function has a probe."""
     first = next((line for line in words.splitlines() if UNATTACHED in line), "")
     return StallscopeError(
         f"no function could get a probe, so that no call can be seen (SystemTap: {printable(first)[:_LONGEST]})",

@@ -126,7 +126,7 @@ class Running:
         return self._process.pid
 
     def first(self) -> bytes:
-        """What it prints first. EngineUnavailable with the cause if the module cannot be loaded."""
+        """First output of the module. EngineUnavailable with the cause if it cannot be loaded."""
         until = time.monotonic() + _PATIENCE
         while time.monotonic() < until:
             if select.select([self.text], [], [], 0.1)[0]:
@@ -137,7 +137,7 @@ class Running:
         raise self.refusal()
 
     def refusal(self) -> EngineUnavailable:
-        """Why it could not be loaded."""
+        """Error that says why it could not be loaded."""
         said = self.words()
         for signs, cause, remedy in _CAUSES:
             if any(sign in said for sign in signs):
@@ -145,7 +145,7 @@ class Running:
         return EngineUnavailable(f"staprun failed: {_first_line(said)}", "dmesg may say more")
 
     def words(self) -> str:
-        """What it has said on standard error. It writes where its descriptor stands, which is ours, too."""
+        """Words that it has said on standard error. It writes where its descriptor stands, which is ours, too."""
         return os.pread(self._said.fileno(), _MOST_WORDS, 0).decode(errors="replace")
 
     def stop(self) -> bool:

@@ -18,7 +18,7 @@ _RUNTIMES = ("/usr/share/systemtap/runtime", "/usr/local/share/systemtap/runtime
 
 @dataclass(frozen=True)
 class Mending:
-    """What the runtime needs for kernels whose ``header`` has ``name``, unless its ``file`` has it, too.
+    """Change of the runtime for kernels whose ``header`` has ``name``, unless its ``file`` has it, too.
 
     Without a header: for every kernel, if the runtime has the texts that are to be changed.
     """
@@ -159,7 +159,7 @@ def _is_needed(mending: Mending, runtime: Path, build: Path) -> bool:
 
 
 def _copy(runtime: Path, mendings: list[Mending], to: Path) -> Path:
-    """It keeps its path, by which stap caches what it knows."""
+    """Copies the runtime, which keeps its path, by which stap caches what it knows."""
     if to.exists():
         return to
     aside = to.with_name(f"{to.name}.{os.getpid()}")

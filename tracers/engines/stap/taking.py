@@ -1,4 +1,4 @@
-"""What a script prints, as it comes, and what a trace has taken at its end."""
+"""Takes what a script prints, as it comes, and makes at its end what a trace has taken."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ class Taking:
         asleep: Asleep | None = None,
         launched: int = 0,
     ) -> None:
-        """After the first line was read. ``functions``: those whose calls are timed, by name. ``asleep``: looks at
-        threads that sleep as the trace begins. What ``launched``, a process, did before it became the command does not
-        count."""
+        """Takes lines after the first one was read. ``functions``: those whose calls are timed, by name. ``asleep``:
+        looks at threads that sleep as the trace begins. What ``launched``, a process, did before it became the command
+        does not count."""
         waits = find(measures, OffCpu)
         wanted = Filter(waits.shortest, waits.longest, waits.states) if waits else None
         self._asleep, self._launched = asleep or Asleep(), launched
@@ -169,7 +169,8 @@ class Taking:
         )
 
     def _slowed(self, ended: int) -> list[str]:
-        """What the script's own probes took of the cores, if it is much: it is shown as time of the threads."""
+        """Remarks on what the script's own probes took of the cores, if it is much: it is shown as time of the
+        threads."""
         cores = os.sysconf("SC_NPROCESSORS_ONLN")
         whole = (ended - self._lines.began) * cores
         if whole <= 0 or self._lines.cost < _WORTH_A_NOTE * whole:

@@ -30,7 +30,7 @@ _MOST_PLACES = 1 << 19
 
 
 class Filter(NamedTuple):
-    """Which waits count: lengths in ns, states (None: all)."""
+    """Filter of waits by length in ns and state (None: all)."""
 
     shortest: int = 0
     longest: int = 1 << 64
@@ -50,7 +50,7 @@ class _Thread:
 
 
 class Part(NamedTuple):
-    """Of a wait: the time in one state."""
+    """Part of a wait: the time in one state."""
 
     state: str
     origin: Origin
@@ -115,7 +115,7 @@ class Threads:
         return thread.account.pid if thread else 0
 
     def pids(self) -> set[int]:
-        """Of all processes so far."""
+        """Pids of all processes so far."""
         return {thread.account.pid for thread in self._all()}
 
     def is_traced(self, pid: int, tid: int) -> bool:
@@ -150,7 +150,7 @@ class Threads:
             self._end(line.tid)
 
     def _of(self, pid: int, tid: int) -> _Thread:
-        """Of a thread that is traced."""
+        """The record of a thread that is traced."""
         thread = self._threads.get(tid)
         if thread is None or thread.account.pid != pid:
             self._end(tid)
@@ -158,7 +158,7 @@ class Threads:
         return thread
 
     def _ran(self, thread: _Thread, until: int, ran: int) -> None:
-        """It is known to have run ``ran`` ns before ``until``. What was not reported before that is lost."""
+        """Adds that the thread ran for ``ran`` ns before ``until``. What was not reported before that is lost."""
         ran = max(ran, 0)  # -1: not known
         gap = until - ran - thread.at
         if gap > 0:
@@ -209,7 +209,7 @@ class Threads:
         return None
 
     def _origin_of(self, tid: int, until: int) -> Origin:
-        """Of a wait that had begun before the trace, and ended then."""
+        """Origin of a wait that had begun before the trace, and ended then."""
         return _ASLEEP if self._asleep.has(tid, until) else _NONE
 
     def _add(self, thread: _Thread, part: Part) -> None:
@@ -288,7 +288,7 @@ class Threads:
         return rows
 
     def stack_of(self, stacks: Stacks, origin: Origin, tid: int) -> Stack:
-        """Of a wait of a thread."""
+        """Stack of a wait of a thread."""
         if origin in _FRAMES:
             return (Frame(_FRAMES[origin], "other"),)
         found = self._asleep.stack(tid) if origin == _ASLEEP else stacks.of(*origin)

@@ -83,7 +83,7 @@ class FileNames:
         return found
 
     def _files(self, spaces: ProcessSpaces, paths: Collection[str]) -> Iterator[tuple[str, Mapped, ObjectFile]]:
-        """Those that can be read. A path at which processes have different files stands for none of them."""
+        """Files that can be read. A path at which processes have different files stands for none of them."""
         mapped = self._mapped({path.removesuffix(_DELETED) for path in paths if path.startswith("/")})
         for path in paths:
             if not path.startswith("/"):
@@ -97,7 +97,7 @@ class FileNames:
                 yield path, mapping, file
 
     def _mapped(self, paths: Collection[str]) -> Mapping[str, dict[object, tuple[int, Mapped]]]:
-        """By path, the different files that living processes have mapped, each with one of its processes."""
+        """Different files at each path that living processes have mapped, each with one of its processes."""
         found: dict[str, dict[object, tuple[int, Mapped]]] = {}
         for pid in self._pids:
             try:
@@ -122,14 +122,14 @@ class FileNames:
 
 
 def _symbol(symbols: Sequence[Symbol], size: int) -> Symbol | None:
-    """Of equal names, the one to which SystemTap's size fits; None for several, or none."""
+    """Symbol, of those with equal names, to which SystemTap's size fits; None for several, or none."""
     if len(symbols) > 1:
         symbols = [each for each in symbols if max(each.next - each.start, 0) == size]
     return symbols[0] if len(symbols) == 1 else None
 
 
 def _offset(file: ObjectFile, place: UserPlace, symbol: Symbol | None) -> int | None:
-    """In the file; None: not known."""
+    """Offset in the file; None: not known."""
     elf = file.elf()
     if elf is None:
         return None

@@ -1,4 +1,5 @@
-"""Who ended the waits of a trace with SystemTap, and who a wait of that one meanwhile: as bpf/wakeup.bpf.c."""
+"""Wakers that ended the waits of a trace with SystemTap, and those of these wakers' waits meanwhile: as
+bpf/wakeup.bpf.c."""
 
 from __future__ import annotations
 
@@ -153,7 +154,7 @@ def shares(chain: Sequence[_Link], began: int, ended: int) -> Iterator[tuple[tup
 
 
 def _up_to(links: Sequence[_Link], tid: int) -> tuple[_Link, ...]:
-    """Those before one of this thread: a thread does not end its own wait."""
+    """Links before one of this thread: a thread does not end its own wait."""
     for at, link in enumerate(links):
         if link.waker.tid == tid:
             return tuple(links[:at])
