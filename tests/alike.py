@@ -37,7 +37,7 @@ def of_calls(slow: int = 3, number: int = 8, *, ranks: bool = True, factor: int 
 
 
 def of_waits(waits: dict[int, int], *, ranks: bool = True) -> Profile:
-    """By rank: percentage of its time in which it waits."""
+    """Profile of ranks, from the percentage of its time in which each waits."""
     made = Profile(WAITS, duration_ns=1000 * MS)
     for rank, percent in waits.items():
         pid = 100 + rank

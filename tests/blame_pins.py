@@ -1,4 +1,4 @@
-"""The same as pins.py for who has a lock, and with whom waits end."""
+"""Pins, as those of pins.py, for who has a lock, and with whom waits end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def matters_for_waits(x: float) -> bool:
 
 
 def runs_for(x: float) -> str:
-    """What a thread does that runs for this share of the time that another one waits for it."""
+    """Kind of what a thread does that runs for this share of the time that another one waits for it."""
     profile = profile_of(chained(7, 7, 800 * MS, ("app-7", 8, "worker")))
     profile.threads.append(ThreadTimes(7, "app", 8, "worker", 2 * SECOND, round(x * 800 * MS), 0, {}))
     found = Doings(waits_for(profile), profile).of({Node(THREAD, 7, 8)}, [(profile.samples[0], 800 * MS)])
@@ -34,7 +34,7 @@ def runs_for(x: float) -> str:
 
 
 def blocked_itself(x: float) -> str:
-    """What those do whose main thread waits for another process for this share of its time."""
+    """Kind of what those do whose main thread waits for another process for this share of its time."""
     profile = profile_of(chained(7, 7, round(x * SECOND), ("server-9", 9, "server")))
     profile.threads.append(ThreadTimes(7, "app", 7, "app", SECOND, 0, 0, {}))
     found = Doings(waits_for(profile), profile).of({Node(THREAD, 7, 8)})

@@ -59,7 +59,7 @@ class Table:
 
 
 def key(state: int = SLEEP, *, user: int = 0, kernel: int = 0, tid: int = 8, tgid: int = 7, life: int = 0) -> Origin:
-    """What a row is counted by; the ids of stacks are keys of ``stacks``."""
+    """Origin by which a row is counted; the ids of stacks are keys of ``stacks``."""
     return Origin(user, kernel, 0, tid, tgid, life or tid, state)
 
 

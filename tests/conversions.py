@@ -1,4 +1,4 @@
-"""What tests of `trace-convert` share."""
+"""Common code of the tests of `trace-convert`."""
 
 from __future__ import annotations
 

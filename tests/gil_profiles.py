@@ -17,5 +17,5 @@ def gil(time: int = 300, pid: int = 7, holders: list[GilThread] | None = None) -
 
 
 def threads(pid: int = 7, wall: int = 500, number: int = 2) -> list[ThreadTimes]:
-    """Those of its process, which were traced for so long each."""
+    """Threads of its process, which were traced for so long each."""
     return [ThreadTimes(pid, "train.py", pid + i, "python3", wall, 0, 0, {}) for i in range(number)]

@@ -33,7 +33,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 class InterruptedImports:
-    """What makes Python do so; the modules are counted from the command's own on."""
+    """Hook that makes Python do so; the modules are counted from the command's own on."""
 
     def __init__(self, folder: Path, module: str) -> None:
         """``folder`` is an empty one; ``module`` is the command's."""
@@ -42,7 +42,7 @@ class InterruptedImports:
         self._module = module
 
     def run_by(self) -> list[str]:
-        """What a command line with the path of a console script begins with."""
+        """Beginning of a command line with the path of a console script."""
         return [sys.executable, "-I", str(self._program)]
 
     def at(self, number: int | str) -> dict[str, str]:
@@ -55,5 +55,5 @@ class InterruptedImports:
 
     @property
     def count(self) -> int:
-        """How many imports the last command made that was not interrupted."""
+        """Number of imports of the last command that was not interrupted."""
         return int(self._count.read_text())

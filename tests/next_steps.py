@@ -24,5 +24,5 @@ def step_of(line: str, tells: str = "") -> NextStep:
 
 
 def whom(options: str, command: str = "") -> Whom:
-    """What somebody chose with these words."""
+    """Choice that somebody made with these words."""
     return Whom(tuple(shlex.split(options)), tuple(shlex.split(command)))

@@ -51,7 +51,7 @@ class Slice:
 
 @dataclass
 class Trace:
-    """What a trace says."""
+    """Content of a trace."""
 
     packets: list[Any]
     switches: dict[int, list[tuple[int, int, int, int]]] = field(default_factory=lambda: defaultdict(list))

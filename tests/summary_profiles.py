@@ -192,7 +192,7 @@ def waiting(stack: Stack, *others: tuple[int, int, str, Stack, int]) -> Profile:
 
 
 def facts_of(profile: Profile, pools: Callable[[], Collection[int]] | None = None, has_samples: bool = False) -> Facts:
-    """What rules look at, of a profile with waits. ``pools``: see `Beside`. ``has_samples``: it is known where threads
+    """Facts of a profile with waits. ``pools``: see `Beside`. ``has_samples``: it is known where threads
     run, but of none of these."""
     threads = merged_threads(profile.threads)
     sums = add_up_waits(profile, threads)

@@ -16,7 +16,7 @@ LABELS: Labels = (("pid", 7), ("process", "job"), ("thread", "worker"), ("tid", 
 
 
 def sample(value: int, *names: str, count: int = 1) -> Sample:
-    """Of process job-7; ``names`` are those of its frames, the outermost first."""
+    """Sample of process job-7; ``names`` are those of its frames, the outermost first."""
     return Sample(tuple(Frame(name, "native", Module("/lib/libc.so.6")) for name in names), (value, count, 0), LABELS)
 
 
@@ -38,7 +38,7 @@ def rects(root: ET.Element) -> list[ET.Element]:
 
 
 def names(root: ET.Element) -> list[str]:
-    """What the boxes are called."""
+    """Names of the boxes."""
     return [(rect.findtext(f"{SVG}title") or "").split("\n")[0] for rect in rects(root)]
 
 

@@ -1,4 +1,4 @@
-"""What tests of the symboliser share."""
+"""Common code of the tests of the symboliser."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def shell_lines(text: str) -> list[str]:
 
 
 def traces(line: str) -> list[list[str]]:
-    """Our commands in a shell's line, each with its arguments."""
+    """Commands of this project in a shell's line, each with its arguments."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;<>")
     lexer.whitespace_split = True
     found: list[list[str]] = []
@@ -78,7 +78,7 @@ def load(command: str) -> click.Command:
 
 
 def refusal(command: list[str]) -> str:
-    """What the command says of its arguments, "" when it takes them; nothing is run."""
+    """Refusal of the arguments by the command, "" when it takes them; nothing is run."""
     arguments = [re.sub(r"^\$?PID$", "4711", argument) for argument in command[1:]]
     try:
         load(command[0]).make_context(command[0], arguments)

@@ -239,7 +239,7 @@ def registered(source: str) -> set[str]:
 
 
 def by_package(graph: dict[str, set[str]]) -> dict[str, set[str]]:
-    """The same between folders. That a folder is inside another one is no import."""
+    """Imports between folders. That a folder is inside another one is no import."""
     home = {name: name if (ROOT / Path(*name.split("."))).is_dir() else name.rpartition(".")[0] for name in graph}
     packages: dict[str, set[str]] = {package: set() for package in home.values()}
     for name, targets in graph.items():

@@ -23,7 +23,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def clean_environment(path: str) -> dict[str, str]:
-    """Without what would let a command find this source tree; `path` is the PATH."""
+    """Environment without what would let a command find this source tree; `path` is the PATH."""
     kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     return {**kept, "PATH": path}
 
@@ -184,7 +184,8 @@ def test_trace_without_the_systems_libraries(run: Run, tmp_path: Path, require: 
 
 @pytest.mark.usefixtures("carrying")
 def test_what_is_loaded_is_what_the_wheel_carries(installed: Path, tmp_path: Path) -> None:
-    """Also libelf, of which the system has one, and zlib, of which this process may have one already."""
+    """The wheel's libelf is loaded, of which the system has one, and its zlib, of which this process may have one
+    already."""
     code = (
         "import re, zlib\n"
         "from stallscope.tracers.kernel import loading\n"

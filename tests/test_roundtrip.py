@@ -1,4 +1,4 @@
-"""What a writer writes, a reader reads back: one line in PAIRS for each pair that keeps information."""
+"""Files that a writer writes, read back by a reader: one line in PAIRS for each pair that keeps information."""
 
 from __future__ import annotations
 

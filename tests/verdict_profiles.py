@@ -1,4 +1,4 @@
-"""For each rule a profile in which it finds something: minimal, its numbers are known. Times in ns."""
+"""Profiles in which each rule finds something: minimal, their numbers are known. Times in ns."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ def one(stack: Stack, time: int, *, runs: int = 0, state: str = "interruptible",
 
 
 def blocked(time: int, runs: int = 0) -> Profile:
-    """It is blocked in fsync."""
+    """Profile of a thread that is blocked in fsync."""
     return one(FSYNC, time, runs=runs, state="uninterruptible")
 
 
 def whole_host(profile: Profile) -> Profile:
-    """The same with a thread of the kernel."""
+    """Adds a thread of the kernel."""
     Tracee(profile, 2, "kworker", 2, "kworker").wait(IDLE_KERNEL, "idle", 10 * SECOND)
     return profile
 
 
 def with_quota(profile: Profile, stopped: int, pid: int = 99) -> Profile:
-    """The same with a process that a quota stopped for so long; ``pid`` may be one of those that are there. It does
+    """Adds a process that a quota stopped for so long; ``pid`` may be one of those that are there. It does
     nothing else, so that its verdict is a rival whose score is known."""
     if all(times.pid != pid for times in profile.threads):
         add_threads(profile, pid, "stopped", "stopped", wall=0)
@@ -119,7 +119,7 @@ def workers(stack: Stack = READ, *, waits: int = 8 * SECOND, runs: int = 2 * SEC
 
 
 def with_stuck(profile: Profile, runs: int = 0) -> Profile:
-    """The same with a process (pid 9) that does not move."""
+    """Adds a process (pid 9) that does not move."""
     Tracee(profile, 9, "stuck", 9, "stuck").run(runs).wait(POOL, "interruptible", 10 * SECOND - runs)
     return profile
 

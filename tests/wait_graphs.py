@@ -43,7 +43,7 @@ def profile_of(*samples: Sample) -> Profile:
 
 
 def with_extremes(profile: Profile) -> Profile:
-    """With the columns that a summary needs."""
+    """Adds the columns that a summary needs."""
     profile.value_types += LAST
     profile.samples = [sample._replace(values=(*sample.values, 1, sample.values[0])) for sample in profile.samples]
     return profile
