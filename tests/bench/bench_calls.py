@@ -1,4 +1,4 @@
-"""What a traced call of a function costs, in each way that probes get there; beside bpftrace's entry and return."""
+"""Cost of a traced call of a function, in each way that probes get there; beside bpftrace's entry and return."""
 
 from __future__ import annotations
 

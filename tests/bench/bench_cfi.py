@@ -27,7 +27,7 @@ USUAL = [
 
 
 def measure(path: str, folder: str) -> None:
-    """In a process of its own: prints hits, wall ms, CPU ms, FDEs, rows and MB of the peak over the start."""
+    """Prints hits, wall ms, CPU ms, FDEs, rows and MB of the peak over the start, measured in a process of its own."""
     import numpy as np
     from stallscope.tracers.images.elf import ElfFile, FileSource
     from stallscope.tracers.unwind.cache import TableCache
@@ -62,7 +62,7 @@ def readelf_seconds(path: str) -> float:
 
 
 def pyelftools_fdes_per_second(path: str) -> float:
-    """Of the first `PEER_FDES`, less those that it fails on; the parsing of the section is left out."""
+    """Rate of the first `PEER_FDES`, less those that it fails on; the parsing of the section is left out."""
     from elftools.common.exceptions import DWARFError
     from elftools.dwarf.callframe import FDE
     from elftools.elf.elffile import ELFFile

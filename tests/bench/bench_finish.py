@@ -1,4 +1,4 @@
-"""What comes after a trace with very many stacks: names, the profile, the summary, a flame graph and a .pb.gz.
+"""Cost after a trace with very many stacks: names, the profile, the summary, a flame graph and a .pb.gz.
 
 CPU time and peak memory of a process that has such a trace in memory. The stacks are made of functions of the
 interpreter that runs this, and of the kernel's. `python tests/bench/bench_finish.py 64000 771000`.
@@ -49,7 +49,7 @@ def kernel_addresses() -> list[int]:
 
 
 def capture_of(stacks: int) -> Capture:
-    """What a trace of 10 s has in memory when it ends."""
+    """Capture that a trace of 10 s has in memory when it ends."""
     chance = random.Random(1)
     code, kernel = addresses(), kernel_addresses()
     # Callers are few, and shared; what they call differs.

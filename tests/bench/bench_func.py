@@ -1,4 +1,4 @@
-"""What a hit of trace-func costs, timed and counted; beside bcc's funclatency and stackcount, and bpftrace.
+"""Cost of a hit of trace-func, timed and counted; beside bcc's funclatency and stackcount, and bpftrace.
 
 The tools take turns, A B A B: what else the machine does then meets all of them. Medians of the rounds.
 """
@@ -42,7 +42,7 @@ def measured() -> float:
 
 
 def ours(*options: str) -> float:
-    """The same, started by trace-func."""
+    """Time of a call, started by trace-func."""
     with tempfile.TemporaryDirectory() as folder:
         command = [TRACE, TARGET, *options, "-o", f"{folder}/x.pb.gz", "--", LOOP]
         out = subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -1,4 +1,4 @@
-"""What a traced ioctl costs, and any other system call meanwhile; beside bpftrace's histogram of entry and return."""
+"""Cost of a traced ioctl, and of any other system call meanwhile; beside bpftrace's histogram of entry and return."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What telling locks adds to trace-wakeup: CPU time of a load, bare, with --no-locks, and with locks, in turns.
+"""Cost of telling locks in trace-wakeup: CPU time of a load, bare, with --no-locks, and with locks, in turns.
 
 `futex` is two threads on one core that wait for each other by a futex: every switch is a wait for one. `syscalls` makes
 system calls that are no futex. `contended` is the mutex of several processes, of which one has it on and on.

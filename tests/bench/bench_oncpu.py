@@ -1,4 +1,4 @@
-"""What a sample on a CPU costs in the kernel, ours with complete stacks beside other tools, interleaved in one run."""
+"""Cost of a sample on a CPU in the kernel, ours with complete stacks beside other tools, interleaved in one run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Python functions in stacks cost at a context switch: two processes of Python pass a byte back and forth, below
+"""Cost of Python functions in stacks at a context switch: two processes of Python pass a byte back and forth, below
 so many functions, without a trace, with `--no-python`, and with them; one after the other, in rounds."""
 
 from __future__ import annotations

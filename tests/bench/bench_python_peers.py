@@ -1,4 +1,4 @@
-"""What tracing costs a program of Python, beside py-spy and austin at 99 samples a second: one that computes, and two
+"""Cost of tracing for a program of Python, beside py-spy and austin at 99 samples a second: one that computes, and two
 processes on one core that pass a byte back and forth. Each tool's turn stands between two turns without
 any, in rounds; the medians of the ratios are printed: per second, and per second on a core. The second one does not see
 how long a tool stops the program, and the first one is worth little on a machine that does other work.
@@ -69,7 +69,7 @@ while True:
 
 
 class Rates(NamedTuple):
-    """What a program does per second of time, and of its own time on a core."""
+    """Rates of a program per second of time, and of its own time on a core."""
 
     wall: float
     cpu: float
@@ -114,7 +114,7 @@ def running(script: str, folder: Path) -> Iterator[Load]:
 
 
 def commands(austin: str, folder: Path) -> dict[str, list[list[str]]]:
-    """By tool, for each process: what runs it; {pid} is to be put in."""
+    """Commands that run each tool, for each process; {pid} is to be put in."""
     ours, py_spy = (str(Path(sys.executable).with_name(name)) for name in ("trace-wall", "py-spy"))
     spied = [py_spy, "record", "--native", "--idle", "-r", str(HERTZ), "-f", "raw", "-d", "600"]
     return {
@@ -125,7 +125,7 @@ def commands(austin: str, folder: Path) -> dict[str, list[list[str]]]:
 
 
 def started(tool: str, command: list[str], pids: list[int]) -> list[subprocess.Popen[bytes]]:
-    """Ours traces all processes at once."""
+    """Starts a tool; ours traces all processes at once."""
     if tool == "trace-wall":
         each = [[*command, *(word for pid in pids for word in ("-p", str(pid)))]]
     else:
@@ -135,7 +135,7 @@ def started(tool: str, command: list[str], pids: list[int]) -> list[subprocess.P
 
 
 def measured(load: Load, tool: str, command: list[str]) -> Rates:
-    """While the tool runs."""
+    """Rates while the tool runs."""
     tools = started(tool, command, load.pids)
     try:
         if tool == "trace-wall":

@@ -1,4 +1,4 @@
-"""From the command's start to its first attached probe, and its memory, ours beside libbpf-tools' offcputime."""
+"""Time from the command's start to its first attached probe, and its memory, ours beside libbpf-tools' offcputime."""
 
 from __future__ import annotations
 

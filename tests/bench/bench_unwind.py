@@ -1,4 +1,4 @@
-"""What a complete user stack costs in the kernel, unwound and recognised; and what 1,000 processes take."""
+"""Cost of a complete user stack in the kernel, unwound and recognised; and what 1,000 processes take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tracing adds to a switch: trace-wakeup, with chains, beside libbpf-tools' wakeuptime and offcputime together,
+"""Cost of tracing at a switch: trace-wakeup, with chains, beside libbpf-tools' wakeuptime and offcputime together,
 which tell who waits and who wakes, but not of each other. All trace one process, and the load is threads of it: what
 else runs on the machine has little part in the figures.
 
@@ -39,7 +39,7 @@ LOADS = {
 
 
 class Cost(NamedTuple):
-    """Of one run of a load."""
+    """Cost of one run of a load."""
 
     cpu: float
     """Seconds of CPU time of the load."""
@@ -92,7 +92,7 @@ def cpu_seconds(load: Sequence[str]) -> float:
 
 @contextlib.contextmanager
 def tracing_one(name: str, pid: int, folder: str) -> Iterator[int]:
-    """The same for one process; the tracer's process id, when it traces. Ours says so on a terminal."""
+    """Traces one process; yields the tracer's process id, when it traces. Ours says so on a terminal."""
     arguments = ["-p", str(pid)] if name == OURS else ["-p", str(pid), "3600"]
     if name == OURS:
         arguments += ["--no-locks", "--force", "-o", "x.folded"]
@@ -154,7 +154,7 @@ def in_programs(pids: Sequence[int]) -> int:
 
 
 def compare(load: str, rounds: int, folder: str) -> None:
-    """Ours and theirs in turns; before each, the load alone."""
+    """Compares ours and theirs in turns; before each, the load alone."""
     alone: list[float] = []
     traced: dict[str, list[Cost]] = {OURS: [], TOGETHER: []}
     for _ in range(rounds):

@@ -78,7 +78,7 @@ def trace(pid: int, seconds: float, stop: bool = False) -> Trace:
 
 
 def compared(ours: list[Frame], truth: TruthStack) -> str:
-    """What is to be said of a thread's stack; both are outermost first."""
+    """Text on a thread's stack; both are outermost first."""
     mine, true = [place(frame) for frame in reversed(ours)], [true_place(frame) for frame in reversed(truth)]
     same = 0
     while same < min(len(mine), len(true)) and mine[same] == true[same]:
@@ -114,7 +114,7 @@ def true_place(frame: TruthFrame) -> tuple[str, int]:
 
 
 def last_stacks(profile: Profile) -> dict[int, list[Frame]]:
-    """Of the threads that were stopped before the trace ended: others have gone on since."""
+    """Stacks of the threads that were stopped before the trace ended: others have gone on since."""
     found: dict[int, list[Frame]] = {}
     for sample in profile.samples:
         if sample.label("open") == "yes" and sample.label("state") == "stopped":

@@ -1,4 +1,4 @@
-"""Our folded text beside that of FlameGraph's Perl scripts, stack by stack.
+"""Comparison of our folded text with that of FlameGraph's Perl scripts, stack by stack.
 
     compare_perl.py [--mb 1] [--flamegraph FOLDER]
 

@@ -1,4 +1,4 @@
-"""What the parts of compare_corpora.py share."""
+"""Common code of the parts of compare_corpora.py."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stallscope.converters.convert import main as convert
 
 
 class Comparison(NamedTuple):
-    """Of one file with some options."""
+    """Comparison of one file with some options."""
 
     name: str
     equal: bool
@@ -32,7 +32,7 @@ def folded(path: Path, *options: str) -> tuple[Counter[str], str]:
 
 
 def weights(text: str) -> Counter[str]:
-    """By stack; equal stacks are added up."""
+    """Weights by stack; equal stacks are added up."""
     sums: Counter[str] = Counter()
     for line in text.splitlines():
         stack, _, weight = line.rpartition(" ")
@@ -41,7 +41,7 @@ def weights(text: str) -> Counter[str]:
 
 
 def difference(ours: Counter[str], theirs: Counter[str]) -> str:
-    """Its size, and the first line of each side."""
+    """Size of the difference, and the first line of each side."""
     parts = []
     for name, lines in (("theirs", theirs - ours), ("ours", ours - theirs)):
         parts += [

@@ -25,7 +25,7 @@ Change = Callable[[Counter[str]], Counter[str]]
 
 
 def _replaced(*pairs: tuple[str, str]) -> Change:
-    """Of the frames of their result."""
+    """Change of the frames of their result."""
 
     def change(lines: Counter[str]) -> Counter[str]:
         for old, new in pairs:
@@ -44,7 +44,8 @@ def name_blanks(text: bytes) -> bytes:
 
 
 def flamegraph(folder: Path) -> Iterator[Comparison]:
-    """Its recordings with each option: beside what its script prints today, some of its stored results being older."""
+    """Compares FlameGraph's recordings with each option: beside what its script prints today, some of its stored
+    results being older."""
     for path in sorted((folder / "test").glob("perf-*.txt")):
         for option in FLAMEGRAPH_OPTIONS:
             ours, _ = folded(path, option)
@@ -112,7 +113,8 @@ REASONS: dict[str, tuple[str, Change]] = {
 
 
 def inferno(folder: Path) -> Iterator[Comparison]:
-    """Its results for perf. Those of FlameGraph's recordings need its submodule ``flamegraph``, or $FLAMEGRAPH."""
+    """Compares inferno's results for perf. Those of FlameGraph's recordings need its submodule ``flamegraph``, or
+    $FLAMEGRAPH."""
     home = folder / "tests" / "data" / "collapse-perf"
     for result in sorted((home / "results").glob("*.txt")):
         stem, _, options = result.stem.partition("-collapsed")

@@ -48,7 +48,7 @@ WEIGHTS = "theirs weighs samples of perf by the time between them: the functions
 
 
 class Times(NamedTuple):
-    """Of one function, by its name. ``total`` is 0 where several functions have that name."""
+    """Times of one function, by its name. ``total`` is 0 where several functions have that name."""
 
     own: float
     total: float
@@ -116,7 +116,7 @@ def _same(one: Times | None, other: Times | None) -> bool:
 
 
 def _theirs(bodies: list[str]) -> dict[str, Times]:
-    """Without the arguments that speedscope adds to names, and with our names for unknown functions."""
+    """Times without the arguments that speedscope adds to names, and with our names for unknown functions."""
     own: dict[str, float] = defaultdict(float)
     total: dict[str, float] = defaultdict(float)
     count: Counter[str] = Counter()

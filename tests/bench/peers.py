@@ -1,4 +1,4 @@
-"""What the benches share: the commands to compare, started and ended; `perf bench sched pipe` as the load."""
+"""Common code of the benches: the commands to compare, started and ended; `perf bench sched pipe` as the load."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def children(pid: int) -> list[int]:
 
 
 def problems_of(profile: Profile) -> list[str]:
-    """What is wrong with an interval by itself."""
+    """Problems of an interval by itself."""
     found = []
     off: Counter[tuple[int, int]] = Counter()
     for thread in profile.threads:

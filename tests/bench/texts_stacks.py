@@ -144,7 +144,8 @@ def bcc(size: int) -> Iterator[bytes]:
 
 
 def stap_lines(size: int) -> Iterator[bytes]:
-    """What stap/offcpu.stp prints: 64 threads that wait, with 2,000 stacks, each told before its first wait."""
+    """Lines as stap/offcpu.stp prints them: 64 threads that wait, with 2,000 stacks, each told before its first
+    wait."""
     choice = random.Random(1)
     now, made, lines = 1_000_000_000_000, 0, 0
     piece = f"stallscope 1 {now} 1795406984254747258\n"
