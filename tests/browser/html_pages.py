@@ -119,7 +119,7 @@ class Shown:
         return min(x, left + 2), y - ROW / 2 + 2
 
     def color(self, x: float, y: float) -> tuple[int, ...]:
-        """Of the pixel at a place of the canvas, read from a copy of it."""
+        """Colour of the pixel at a place of the canvas, read from a copy of it."""
         script = """([x, y]) => {
             const copy = document.createElement("canvas");
             copy.width = copy.height = 1;

@@ -71,7 +71,7 @@ class Chart:
         return boxes
 
     def rows(self, top: int = 106, row: int = 18) -> list[int]:
-        """Where each node is drawn, in px."""
+        """Place of each node in px, from the top."""
         tops, band = [], -1
         for node in self.tree.nodes:
             if node.depth == 0:
@@ -217,7 +217,7 @@ def test_the_axis_of_the_script_is_that_of_the_picture(show: Callable[..., Chart
 
 
 def union(nodes: list[Node], begin: int, end: int) -> int:
-    """Of calls of one name, none inside another."""
+    """Time of calls of one name, none inside another."""
     return sum(max(0, min(node.start + node.total, end) - max(node.start, begin)) for node in nodes)
 
 

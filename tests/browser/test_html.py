@@ -333,7 +333,7 @@ def test_keys(show: Callable[..., Shown]) -> None:
 
 
 def test_a_stack_of_thousands_of_frames(show: Callable[..., Shown]) -> None:
-    """Only the window is drawn, and it is scrolled."""
+    """The window alone is drawn, and it is scrolled."""
     deep = tuple(Frame(f"f{i}") for i in range(3_000))
     shown = show(Profile(TYPES, [Sample(deep, (5_000, 1)), Sample((Frame("z"),), (5_000, 1))]))
     size = shown.page.evaluate("() => [document.getElementById('canvas').height, innerHeight]")

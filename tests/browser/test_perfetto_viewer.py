@@ -87,7 +87,7 @@ def test_the_viewer_shows_what_happened(ask: Ask) -> None:
 
 
 def _wakers(viewer: TraceProcessor, scheduling: Scheduling) -> None:
-    """What the viewer draws arrows from."""
+    """Checks what the viewer draws arrows from."""
     rows = viewer.query(
         "select s.ts, w.tid as waker, t.tid from thread_state s join thread t using (utid)"
         " join thread w on s.waker_utid = w.utid where s.state = 'R'"

@@ -56,7 +56,7 @@ def load(require: Callable[[bool, str], None], chromium: Browser, tmp_path: Path
 
 
 def title(page: Page) -> str:
-    """Of the file and the profile that is shown: ``FILE - PROFILE (1/3)``, or without the file's name."""
+    """Title of the file and the profile that is shown: ``FILE - PROFILE (1/3)``, or without the file's name."""
     return next(line for line in page.inner_text("body").splitlines() if re.search(r" \(\d+/\d+\)$", line))
 
 
