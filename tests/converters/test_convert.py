@@ -295,7 +295,7 @@ def test_help_shows_every_option_once_and_almost_all_under_headings(capsys: pyte
 
 
 def on_terminal(*arguments: str | Path) -> str:
-    """What the command prints on a terminal."""
+    """Output of the command on a terminal."""
     code = "import sys; from stallscope.converters.convert import main; sys.exit(main())"
     leader, follower = os.openpty()
     with subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], stdout=follower, stderr=-3) as process:
@@ -346,7 +346,7 @@ def test_threads_of_perf_need_no_option(capfd: pytest.CaptureFixture[str]) -> No
 
 @pytest.fixture
 def capture(tmp_path: Path) -> Path:
-    """With a command that was recommended."""
+    """Capture with a command that was recommended."""
     profile = model_case()
     profile.display = Display(next_step=step_of("trace-wakeup -n job -d 5", "more"))
     path = tmp_path / "capture.pb.gz"

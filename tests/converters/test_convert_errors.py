@@ -1,4 +1,4 @@
-"""What cannot be converted, and what is said of it."""
+"""Inputs that cannot be converted, and what is said of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10)
 
 
 def _converted(path: Path, out: str = "out.pb.gz", *options: str) -> tuple[str, int]:
-    """What was said, and the largest size of the process in MiB."""
+    """Words of the command, and the largest size of the process in MiB."""
     program = Path(sys.executable).with_name("trace-convert")
     command = [str(program), str(path), "-o", str(path.with_name(out)), *options]
     done = subprocess.run([sys.executable, "-c", _MEASURE, *command], capture_output=True, text=True, check=True)

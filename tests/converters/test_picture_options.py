@@ -12,7 +12,7 @@ from stallscope.converters.writers.base.options import WriteOptions
 
 
 def wanted(*arguments: str) -> WriteOptions:
-    """What the options ask for."""
+    """Options for writing that the arguments ask for."""
     seen: list[WriteOptions] = []
 
     @click.command()

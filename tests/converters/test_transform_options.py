@@ -19,7 +19,7 @@ NOTHING: dict[str, Any] = {
 
 
 def given(*arguments: str) -> dict[str, Any]:
-    """What click makes of a command line."""
+    """Values that click makes of a command line."""
 
     @click.command()
     @pipeline.options

@@ -1,4 +1,4 @@
-"""What is public is known by lists."""
+"""Public names are known by lists."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ SPENT = Spent(
 
 
 def everything() -> Profile:
-    """With every part, and a secret in each text that can have one."""
+    """Profile with every part, and a secret in each text that can have one."""
     thread = LockThread("zebra_main", "zebra_thr", 10, 12, 5, 1, "owner", ("zebra_step",))
     locks = [
         LockTimes(

@@ -65,7 +65,7 @@ def test_who_has_ours() -> None:
 
 
 def test_the_launcher(root: None) -> None:
-    """What executes a program where there is no setpriv."""
+    """The launcher executes a program where there is no setpriv."""
     command = [sys.executable, "-I", "-S", confining.__file__, "65534,65534,0,5,6", "--nofile=33", "--core=0", "--"]
     done = subprocess.run(
         [*command, "/bin/sh", "-c", "ulimit -n; cat /proc/self/status"], capture_output=True, text=True

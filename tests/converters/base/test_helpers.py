@@ -161,7 +161,7 @@ time.sleep(60)
 
 @pytest.mark.parametrize("how", ["without setpriv", "without rights", "with one right"])
 def test_what_has_other_rights_ends_with_us(how: str, open_path: Path, root: None) -> None:
-    """Also where it waits for a file that nobody ever opens at the other end."""
+    """A program ends even where it waits for a file that nobody ever opens at the other end."""
     os.mkfifo(open_path / "fifo", 0o644)
     number = ["without setpriv", "without rights", "with one right"].index(how)
     command = [sys.executable, "-c", _STARTS, str(number), str(open_path / "fifo")]
@@ -182,7 +182,7 @@ def test_what_has_other_rights_ends_with_us(how: str, open_path: Path, root: Non
 
 
 def test_an_old_setpriv(monkeypatch: pytest.MonkeyPatch, root: None) -> None:
-    """It cannot end what it executes with us; all else it does."""
+    """An old setpriv cannot end what it executes with us; all else it does."""
     helpers._ends_with_us.cache_clear()
     real = subprocess.Popen
 
@@ -204,7 +204,7 @@ def test_some_rights_stay(root: None) -> None:
 
 
 def test_what_keeps_its_rights_does_not_run(monkeypatch: pytest.MonkeyPatch, open_path: Path, root: None) -> None:
-    """In a container whose root may not change its user."""
+    """Nothing runs in a container whose root may not change its user."""
     monkeypatch.setattr(helpers, "_own_namespaces", lambda: ())
     prefix = ["/usr/bin/setpriv", "--bounding-set=-setuid", "--inh-caps=-all", "--"]
     real = subprocess.Popen

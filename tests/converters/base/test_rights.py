@@ -59,7 +59,7 @@ def test_no_sudo_owner_without_root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def user(as_root: None, monkeypatch: pytest.MonkeyPatch) -> Owner:
-    """He called us by sudo."""
+    """User who called us by sudo."""
     owner = Owner(STRANGER, STRANGER + 1)
     monkeypatch.setenv("SUDO_UID", str(owner.uid))
     monkeypatch.setenv("SUDO_GID", str(owner.gid))
@@ -88,7 +88,7 @@ def test_the_file_belongs_to_the_owner_from_the_first_byte(user: Owner, tmp_path
 @pytest.mark.parametrize("mode", [0o700, 0o755, 0o750])
 @pytest.mark.parametrize("force", [False, True])
 def test_nothing_is_written_where_the_user_could_not(user: Owner, tmp_path: Path, mode: int, force: bool) -> None:
-    """Such as /etc/cron.d; also through a link of his."""
+    """Nothing is written to folders such as /etc/cron.d; nor through a link of the user's."""
     folder = tmp_path / "cron.d"
     folder.mkdir(mode=mode)
     os.chown(folder, 0, user.gid)

@@ -58,7 +58,7 @@ def test_a_new_file_and_nothing_beside_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", [0o600, 0o644, 0o640])
 @pytest.mark.parametrize("force", [False, True])
 def test_the_mode_is_the_one_asked_for(tmp_path: Path, umask: int, mode: int, force: bool) -> None:
-    """Neither the umask nor the mode of the file that is replaced matters."""
+    """The mode depends on neither the umask nor the mode of the file that is replaced."""
     path = tmp_path / "a.svg"
     if force:
         path.write_bytes(b"old")

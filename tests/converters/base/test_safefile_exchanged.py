@@ -16,7 +16,7 @@ STRANGER = 12345
 
 
 def _swap(aside: Path, *, is_kept: bool) -> None:
-    """What the owner of a folder does: the file is elsewhere, or gone, and its name is another file's."""
+    """Exchanges a file as the owner of a folder can: the file is elsewhere, or gone, and its name is another file's."""
     if is_kept:
         aside.rename(aside.with_name("kept"))
     else:
@@ -27,7 +27,7 @@ def _swap(aside: Path, *, is_kept: bool) -> None:
 @pytest.mark.parametrize("force", [False, True])
 @pytest.mark.parametrize("is_kept", [False, True])
 def test_a_file_that_is_exchanged_before_it_gets_its_name(tmp_path: Path, force: bool, is_kept: bool) -> None:
-    """It is noticed, or the right file has the name all the same."""
+    """The exchange is noticed, or the right file has the name all the same."""
     path = tmp_path / "a.svg"
     try:
         with create(path, force=force) as file:
@@ -46,7 +46,8 @@ def test_a_file_that_is_exchanged_before_it_gets_its_name(tmp_path: Path, force:
 
 @pytest.mark.parametrize("force", [False, True])
 def test_names_that_are_exchanged_all_the_time(tmp_path: Path, force: bool) -> None:
-    """By the user whose folder it is: what has the name after a success is what was written."""
+    """The file that has the name after a success is what was written, while the user whose folder it is exchanges
+    names."""
     if os.geteuid() == 0:
         os.chown(tmp_path, STRANGER, STRANGER)
     done = threading.Event()

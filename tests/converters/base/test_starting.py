@@ -20,7 +20,7 @@ COMMANDS = {
 
 
 def ignore_ctrl_c() -> None:
-    """As a shell does it for what it starts in the background."""
+    """Ignores Ctrl-C, as what a shell starts in the background does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -91,7 +91,7 @@ if __name__ == "__main__":
 )  # fmt: skip
 @pytest.mark.parametrize("ignored", [False, True])
 def test_a_script_made_by_pip_isolates_itself(tmp_path: Path, variable: str, isolated: int, ignored: bool) -> None:
-    """Where a variable of Python's could change what it does; with the same arguments."""
+    """The script isolates itself where a variable of Python's could change what it does; with the same arguments."""
     script = tmp_path / "script"
     script.write_text(_SCRIPT.format(python=sys.executable))
     script.chmod(0o755)
@@ -108,7 +108,8 @@ def test_a_script_made_by_pip_isolates_itself(tmp_path: Path, variable: str, iso
 
 
 def test_commands_of_this_tree_are_isolated(tmp_path: Path) -> None:
-    """From their first instruction on: a module that is planted is not even imported at Python's start."""
+    """Commands are isolated from their first instruction on: a module that is planted is not even imported at Python's
+    start."""
     (tmp_path / "sitecustomize.py").write_text("print('planted')\n")
     for command in COMMANDS:
         script = Path(sys.executable).with_name(command)

@@ -1,4 +1,4 @@
-"""Who controls a path."""
+"""Users who control a path."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def test_what_is_ours(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("mode", "weak"), [(0o755, False), (0o777, True), (0o1777, False)])
 def test_a_folder_that_others_write_to(tmp_path: Path, mode: int, weak: bool) -> None:
-    """With the sticky bit they cannot replace what is in it; but what comes last is not to be written to at all."""
+    """The sticky bit keeps others from replacing what is in a folder; but what comes last is not to be written to at
+    all."""
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / "file").touch()

@@ -1,4 +1,4 @@
-"""What functions of libraries wait for."""
+"""Waits of functions of libraries."""
 
 from __future__ import annotations
 

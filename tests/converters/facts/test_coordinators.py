@@ -105,7 +105,7 @@ def test_workers_that_run_are_told_as_what_the_main_thread_waits_for() -> None:
 
 @pytest.mark.parametrize(("joins", "leads"), [(1, "worker threads"), (3, "worker threads"), (40, "main thread")])
 def test_a_program_that_is_traced_from_its_start_to_its_end(joins: int, leads: str) -> None:
-    """Its main thread runs before and after the join. One that joins more threads than there are has others, too."""
+    """The main thread runs before and after the join. One that joins more threads than there are has others, too."""
     profile = empty()
     main = Tracee(profile, 1, "app", 1, "app").run(20 * MS)
     main.wait(waiting_in("__pthread_clockjoin_ex"), "interruptible", 9_980 * MS, joins)

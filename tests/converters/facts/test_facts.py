@@ -76,7 +76,7 @@ def test_processes_in_which_no_thread_moved() -> None:
 
 
 def test_processes_at_work() -> None:
-    """They use cores, or switch often; the threads of a process count together."""
+    """Processes at work use cores, or switch often; the threads of a process count together."""
     profile = empty()
     for pid, runs, switches in ((1, 50 * MS, 1), (2, 49 * MS, 49), (3, MS, 50)):
         Tracee(profile, pid, "app", pid, "app").run(runs).wait(READ, "interruptible", SECOND, switches)
@@ -124,7 +124,7 @@ def test_threads_of_the_kernel_make_it_a_whole_host() -> None:
 
 
 def test_processes_that_hardly_use_a_core() -> None:
-    """On a whole host; each process of the threads may use as much."""
+    """Slight processes are told on a whole host; each process of the threads may use as much."""
 
     def slight(runs: int, second: int = 0) -> Facts:
         profile = one(READ, 9 * SECOND, runs=runs)

@@ -55,7 +55,7 @@ class Host:
 
 
 def kinds(profile: Profile) -> dict[int, str]:
-    """By tid."""
+    """Kinds of evidence by tid."""
     threads = merged_threads(profile.threads)
     sums = add_up_waits(profile, threads)
     found = idle_by_evidence(sums, threads, waits_for(profile))
@@ -147,7 +147,7 @@ def test_in_the_graph_and_among_the_idle() -> None:
 
 
 def test_threads_of_a_runtime_that_wait_for_its_work() -> None:
-    """Also if they work in between."""
+    """Threads of a runtime count even if they work in between."""
     work = place_of(("runtime.stopm", "runtime.futex"), "futex_wait")
     lock = place_of(("lock", "pthread_cond_wait"), "futex_wait")
     sums = {(1, 2): {work: Sum(60), lock: Sum(40)}, (1, 3): {work: Sum(50), lock: Sum(50)}, (1, 4): {}}

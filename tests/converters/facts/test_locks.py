@@ -1,4 +1,4 @@
-"""What is said of locks."""
+"""Texts on locks."""
 
 from __future__ import annotations
 

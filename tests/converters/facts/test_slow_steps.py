@@ -28,7 +28,7 @@ def test_one_that_is_not_slow_makes_it_no_rule() -> None:
 
 
 def test_others_may_be_slow_by_chance() -> None:
-    """Of little time; the slowest may be one of them."""
+    """The others may have slow steps of little time; the slowest may be one of them."""
     walls = regular(0, 10)
     walls[13], walls[57] = 900, 70
     assert found(walls) == (list(range(0, 100, 10)), 10)

@@ -156,7 +156,8 @@ MUTEX = (*user(LIBC, "start_thread"), *user(EXE, "take"), *user(LIBC, "pthread_m
 
 
 def sampled(main: Stack, *others: Stack, main_runs: int = SECOND) -> Profile:
-    """Of an engine that does not count waits, and holds each thread for a while: 10 s of a main thread and others."""
+    """Profile of an engine that does not count waits, and holds each thread for a while: 10 s of a main thread and
+    others."""
     profile = Profile([ValueType(name, "nanoseconds") for name in SAMPLED], duration_ns=10 * SECOND)
     for tid, (stack, runs) in enumerate([(main, main_runs), *((stack, 5 * MS) for stack in others)], 1):
         waits = 9_500 * MS - runs

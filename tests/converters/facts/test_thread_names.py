@@ -1,4 +1,4 @@
-"""What threads that are alike are called."""
+"""Names of threads that are alike."""
 
 from __future__ import annotations
 

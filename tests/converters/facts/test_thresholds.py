@@ -126,7 +126,7 @@ def test_it_decides_at_its_value(name: str, pin: Pin) -> None:
 
 @pytest.mark.parametrize(("name", "pin"), ALL)
 def test_it_alone_decides(name: str, pin: Pin, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a higher one, both sides are below it: no other number is pinned here."""
+    """A higher threshold puts both sides below it: no other number is pinned here."""
     below = pin.found(pin.below)
     higher = Threshold(pin.above * 1.1, "", "")
     monkeypatch.setattr(thresholds, name, higher)

@@ -1,4 +1,4 @@
-"""Which waits have one cause, and which share a row of the table."""
+"""Waits with one cause, and those that share a row of the table."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def test_wrapper_of_the_system_call_inside_the_library_or_the_program_is_the_cal
 
 
 def test_a_function_may_be_called_as_the_library_s_that_it_calls() -> None:
-    """Otherwise its waits would be those of its caller."""
+    """The waits of such a function would else be those of its caller."""
     sleep = (*user(LIBC, "nanosleep", "clock_nanosleep"), *SLEEP)
     assert text((*frames(EXE, "nanosleep"), *sleep)) == "step > nanosleep > nanosleep | do_nanosleep"
     assert text((*frames(EXE, "walk", "walk", "walk"), *sleep)) == "walk > nanosleep | do_nanosleep"
@@ -153,7 +153,7 @@ READINTO = python_of("/usr/lib/python3.11/socket.py", ("SocketIO.readinto", 706)
 
 @pytest.mark.parametrize(("qualified", "name"), [(True, "Connection._poll"), (False, "_poll")])
 def test_poll_of_one_connection_of_multiprocessing(qualified: bool, name: str) -> None:
-    """Not one of several: only `Connection.poll` waits for the other end of its own."""
+    """A poll of several connections is none: only `Connection.poll` waits for the other end of its own."""
     own = python_of("/srv/train.py", ("<module>", 30), ("train", 19))
     loader = python_of(
         "/v/lib/python3.11/site-packages/torch/utils/data/dataloader.py", ("__next__", 741), ("_try_get_data", 1240)

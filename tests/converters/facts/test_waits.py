@@ -292,7 +292,7 @@ def test_a_lock_of_a_database_is_a_lock(below: Stack) -> None:
 )
 @pytest.mark.parametrize("module", [EXE, Module("/srv/job/libown.so"), None])
 def test_what_a_program_calls_its_functions_changes_nothing(name: str, module: Module | None) -> None:
-    """Of a script, if there is no module."""
+    """A script's function, if there is no module, has no effect on the kind either."""
     own = user(module, name) if module else (Frame(name, "python", file="/srv/job/job.py", line=3),)
     poll = (*user(LIBC, "poll"), *kernel("__x64_sys_poll", "do_sys_poll"))
     lock = (*user(LIBC, "pthread_cond_wait"), *FUTEX)

@@ -1,4 +1,4 @@
-"""Who ends waits, in the summary."""
+"""Wakers in the summary."""
 
 from __future__ import annotations
 

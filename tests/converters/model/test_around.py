@@ -42,7 +42,7 @@ def drawn(stacks: list[Stack], *calls: Call, tids: tuple[int, ...] = (7,)) -> di
 
 
 def check_nested(spans: list[tuple[int, int, int, int, int]]) -> None:
-    """Of two of a thread, one is inside the other, or after it."""
+    """Checks that of two spans of a thread, one is inside the other, or after it."""
     for thread in {span[2] for span in spans}:
         opened: list[tuple[int, int]] = []
         for begin, end, _, _, level in sorted((s for s in spans if s[2] == thread), key=lambda s: (s[0], s[4])):

@@ -7,7 +7,7 @@ from stallscope.converters.model.calls import BUCKETS, CallTimes, bucket_of, low
 
 
 def histogram(**counts: int) -> tuple[int, ...]:
-    """Of ``b4=2``: two calls in bucket 4."""
+    """Histogram of ``b4=2``: two calls in bucket 4."""
     latencies = [0] * BUCKETS
     for name, number in counts.items():
         latencies[int(name[1:])] = number

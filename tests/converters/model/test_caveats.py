@@ -1,4 +1,4 @@
-"""What a summary begins with."""
+"""Beginnings of a summary."""
 
 from __future__ import annotations
 

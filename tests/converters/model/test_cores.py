@@ -12,7 +12,7 @@ KNOWN = rows(THREAD, tid=[1, 2, 3], tgid=[1, 1, 1])
 
 
 def chain(*switches: tuple[int, ...], begin: int = 0, **about: Any) -> list[tuple[int, ...]]:
-    """Of switches (cpu, time, prev, state, next): the same of `tenants`."""
+    """Tenants of a core, as tuples, after these switches (cpu, time, prev, state, next)."""
     columns = ("cpu", "time", "prev_tid", "prev_state", "next_tid")
     made = rows(SWITCH, **dict(zip(columns, zip(*switches, strict=True), strict=True)))
     found = tenants(Scheduling(1_000, begin=begin, switches=made, **{"threads": KNOWN} | about))
@@ -68,7 +68,7 @@ def test_lost_events_break_the_chain_even_where_it_seems_whole() -> None:
 
 
 def test_a_command_has_its_core_from_its_exec_on() -> None:
-    """It is taken in while it runs: before that it was no thread of the trace."""
+    """The command is taken in while it runs: before that it was no thread of the trace."""
     threads = rows(THREAD, tid=[1, 2], tgid=[1, 2], begin=[0, 25])
     assert chain((0, 30, 2, 1, 0), begin=5, threads=threads, every_switch=False) == [
         (0, 5, OTHERS, 0, OTHERS),
@@ -115,7 +115,7 @@ def test_losses_before_the_first_and_after_the_last_switch() -> None:
 
 @pytest.mark.parametrize("between", [(98, 98), (98, 99), (0, 0), (0, 98)])
 def test_who_is_not_traced_is_nobody_in_particular(between: tuple[int, int]) -> None:
-    """In a recording of some threads, whoever has the core between them may have shared it with others."""
+    """A core between two traced threads, in a recording of some threads, may have been shared by others."""
     left, right = between
     assert chain((0, 10, 1, 1, left), (0, 30, right, 0, 1), (0, 40, 1, 1, 98), every_switch=False) == [
         (0, 0, 1, 0, 1),

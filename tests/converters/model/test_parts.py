@@ -32,7 +32,7 @@ def classes(kind: Any) -> Iterator[type]:
 
 
 def hints(kind: type) -> dict[str, Any]:
-    """Its fields; a profile's events of the scheduler are no part."""
+    """Types of a part's fields; a profile's events of the scheduler are no part."""
     return get_type_hints(kind, localns={"Scheduling": Any})
 
 

@@ -32,7 +32,7 @@ def events_of(scheduling: Scheduling) -> list[tuple[int, str, tuple[Any, ...]]]:
 
 
 def test_two_million_events_fit() -> None:
-    """With as many waits as half of them: well under 500 MB."""
+    """Two million events, with as many waits as half of them, take well under 500 MB."""
     assert 2_000_000 * max(kind.itemsize for kind in (SWITCH, WAKE_UP, CREATION, EXIT)) < 60e6
     assert 1_000_000 * BLOCKED.itemsize < 60e6
 

@@ -1,4 +1,4 @@
-"""Who waits for whom, from the chains of samples."""
+"""Wait-for graphs from the chains of samples."""
 
 from __future__ import annotations
 

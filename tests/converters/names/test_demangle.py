@@ -65,7 +65,7 @@ def test_long_results_are_cut() -> None:
 
 
 def test_a_bomb_costs_only_its_own_name() -> None:
-    """Its memory is limited: it stays mangled, and names before and behind it are still read."""
+    """The memory for a bomb is limited: it stays mangled, and names before and behind it are still read."""
     before = time.monotonic()
     demangler = Demangler()
     names = ["_Z1av", bomb(40), "_Z8aardvarkv", "_Zzz", "_Z5zebrav"]
@@ -93,7 +93,7 @@ def test_a_dying_worker_loses_one_name_each(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_no_more_bytes_than_there_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither of names nor of answers; what is left mangled is counted."""
+    """Bytes are limited, of names and of answers; what is left mangled is counted."""
     monkeypatch.setattr(demangle, "MOST_BYTES", 185)
     names = [f"_Z{40 + i}{'x' * (40 + i)}v" for i in range(3)]
     demangler = Demangler()

@@ -1,4 +1,4 @@
-"""What is said of Python's interpreter lock."""
+"""Sentences on Python's interpreter lock."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ from verdict_profiles import (
 
 
 def said(made: Profile, rule: str) -> str:
-    """What is said of the first verdict of a rule."""
+    """Sentence on the first verdict of a rule."""
     facts = facts_of(made)
     return Sentences(facts).of(next(each for each in judge(facts).verdicts if each.rule == rule))
 
@@ -64,7 +64,7 @@ BEGINS = {
 
 
 def test_no_rule_is_without_words() -> None:
-    """What does not move is told in a sentence of its own."""
+    """Processes that do not move are told in a sentence of their own."""
     assert {*BEGINS, *TOLD_APART} == set(RULES)
 
 
@@ -137,7 +137,7 @@ def test_threads_that_run_where_they_lose_their_cores() -> None:
 
 
 def stuck(*processes: tuple[str, str]) -> str:
-    """What is said of processes by their names and states."""
+    """Sentence on processes by their names and states."""
     made = waiting(READ)
     for pid, (name, state) in enumerate(processes, 10):
         Tracee(made, pid, name, pid, name).wait(POLL if name == "poller" else POOL, state, 10 * SECOND)

@@ -104,7 +104,7 @@ def test_meanwhile(kind: str, expected: str) -> None:
 
 
 def test_waits_that_were_not_counted() -> None:
-    """Of samples, nothing is known but the time."""
+    """Nothing is known of samples but the time."""
     finding = replace(waits("main", "nap"), count=0)
     assert phrases(thread(1, 1)).sentence(finding).endswith("in main → nap.")
     both = replace(finding, threads=((1, 5), (1, 6)), most=8 * MS)

@@ -282,7 +282,7 @@ def everything() -> bytes:
 
 
 def meaning(data: bytes) -> dict[str, Any]:
-    """What a file says, without the ids of its parts and the order of its strings."""
+    """Meaning of a file, without the ids of its parts and the order of its strings."""
     wire = fields(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
     strings = [each.decode() for each in wire[6]]
 

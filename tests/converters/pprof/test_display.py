@@ -1,4 +1,4 @@
-"""How an answer was shown, in a saved profile."""
+"""Form of an answer, in a saved profile."""
 
 from __future__ import annotations
 

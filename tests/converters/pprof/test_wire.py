@@ -1,4 +1,4 @@
-"""That the bytes are protobuf's own."""
+"""Bytes, which are protobuf's own."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def test_threads_of_the_kernel_do_not_count() -> None:
 
 
 def test_where_threads_lose_their_cores() -> None:
-    """It is not needed where samples tell where they run."""
+    """Preemptions are not needed where samples tell where threads run."""
     made = yielding(5, 15)
     for has_samples, lost in ((False, LostIn(("main", "compute"), 15, 20)), (True, None)):
         (verdict,) = find(facts_of(made, has_samples=has_samples))

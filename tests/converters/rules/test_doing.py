@@ -1,4 +1,4 @@
-"""What those do themselves who are blamed for the waits of others."""
+"""Work of those who are blamed for the waits of others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SLEEPS = (Frame("main", module=APP), Frame("nap", module=APP), Frame("schedule",
 
 
 def does(profile: Profile, waiting: int = 1) -> str:
-    """What the worker, thread 8 of process 7, does while the threads of the first samples wait for it."""
+    """Text on what the worker, thread 8 of process 7, does while the threads of the first samples wait for it."""
     waits = [(sample, sample.values[0]) for sample in profile.samples[:waiting]]
     return doing(Doings(waits_for(profile), profile).of({Node(THREAD, 7, 8)}, waits))
 
@@ -32,7 +32,7 @@ def running(tid: int, *names: str) -> Sample:
 
 
 def with_samples(profile: Profile, *samples: Sample) -> Profile:
-    """As of trace-wall: its first column is the time of everything."""
+    """Profile as of trace-wall: its first column is the time of everything."""
     profile.value_types = [ValueType("wall", "nanoseconds"), *profile.value_types, ValueType("samples", "count")]
     profile.samples = [sample._replace(values=(sample.values[0], *sample.values, 0)) for sample in profile.samples]
     profile.samples += [sample._replace(values=(10 * MS, 0, 0, 1)) for sample in samples]
@@ -47,7 +47,7 @@ def test_it_runs() -> None:
 
 
 def test_a_slow_item_now_and_then() -> None:
-    """It waits for work for the rest of the time; who waits for it waits for as long as it runs."""
+    """The worker waits for work for the rest of the time; who waits for it waits for as long as it runs."""
     waits = chained(7, 7, 100 * MS, WORKER)
     assert does(of_worker(profile_of(waits), 90)) == "; it is on a core for 9.0 % of its own time"
     others = [chained(7, tid, 20 * MS, WORKER) for tid in range(10, 20)]
@@ -72,7 +72,7 @@ def test_where_it_runs() -> None:
 
 
 def test_it_sleeps() -> None:
-    """Where, which is known if it is traced; else nothing helps."""
+    """The place of a sleep is told, which is known if it is traced; else nothing helps."""
     waits = chained(7, 7, 800 * MS, WORKER, TIMER)
     sleeps = chained(7, 8, 850 * MS, TIMER, own=SLEEPS)
     told = "; for 100.0 % of that, it sleeps itself, in main → nap"
@@ -88,7 +88,7 @@ def test_it_waits_for_a_device() -> None:
 
 
 def test_what_those_do_who_have_a_lock() -> None:
-    """Of whom only the lock tells that others wait for them."""
+    """Nothing but the lock tells that others wait for them."""
     profile = of_worker(profile_of(chained(7, 9, 600 * MS, WORKER)), 900)
     profile.threads.append(ThreadTimes(7, "app", 9, "w", SECOND, 400 * MS, 0, {}))
     doings = Doings(waits_for(profile), profile)

@@ -60,13 +60,14 @@ def test_whom_it_would_help_to_trace_and_whose_path() -> None:
 
 
 def test_own_timers_are_no_waits_for_others() -> None:
-    """However long they are; and if waits for others are a small part of the time, nobody is blamed for them."""
+    """Own timers do not count, however long they are; and if waits for others are a small part of the time, nobody is
+    blamed for them."""
     assert sentence(ranks(60, HOLDER, sleeps=900)).startswith("92.3 % of what the 8 processes rank-* wait for others")
     assert sentence(ranks(30, HOLDER, sleeps=900, other=0)) == ""
 
 
 def test_a_lock_that_is_asked_for_again() -> None:
-    """As Python's: threads wait for it for 5 ms at a time, until their own timer ends that."""
+    """The lock may be one as Python's: threads wait for it for 5 ms at a time, until their own timer ends that."""
     profile = ranks(60, HOLDER, other=0, sleeps=0)
     own = (Frame("main"), Frame("take_gil", module=Module("/usr/bin/python3.11")), Frame("futex_wait", "kernel"))
     profile.samples += [chained(pid, pid, 20 * MS, TIMER, own=own, process=f"rank-{pid}") for pid in range(20, 28)]
@@ -74,7 +75,7 @@ def test_a_lock_that_is_asked_for_again() -> None:
 
 
 def test_through_another_rank() -> None:
-    """Whoever woke them."""
+    """The first waker in the chain is named, whoever woke them."""
     between: Link = ("rank-20-20", 20, "rank")
     assert "ends with dcgm-exporter (pid 812, not traced)" in sentence(ranks(61, between, HOLDER))
 

@@ -9,7 +9,7 @@ from verdict_profiles import FSYNC
 
 
 def two_threads(main: int = 6_000, other: int = 8_000, samples: int = 0) -> Profile:
-    """Of 10 s, they read for so many ms, and sleep for half a second."""
+    """Profile of 10 s, in which threads read for so many ms, and sleep for half a second."""
     profile = empty()
     for tid, ms in ((1, main), (2, other)):
         of = Tracee(profile, 1, "app", tid, f"t{tid}").run((9_500 - ms) * MS)

@@ -12,7 +12,7 @@ from verdict_profiles import held_by_gil
 
 
 def waited_by(tid: int) -> Profile:
-    """Only this thread waits."""
+    """Profile in which one thread alone waits."""
     made = held_by_gil()
     made.gil = [replace(made.gil[0], waiters=[GilThread("x", tid, 9 * SECOND, 1)])]
     return made

@@ -26,5 +26,5 @@ def beside(stack: Stack) -> Profile:
     [serving(POLL), serving(READ), serving(runs=SECOND), serving(runs=0), beside(FSYNC), beside(READ), beside(POLL)],
 )
 def test_what_may_wait_for_somebody_is_not_idle(profile: Profile) -> None:
-    """For one of few files, for a peer, for a disk; or it runs, or has not moved at all."""
+    """Waits for one of few files, for a peer, for a disk, are not idle; nor is what runs, or has not moved at all."""
     assert find(facts_of(profile)) == []

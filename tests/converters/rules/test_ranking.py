@@ -32,7 +32,7 @@ from verdict_profiles import (
 
 
 def judged(of: Profile, has_samples: bool = True) -> Judgement:
-    """Where it is known in which functions threads run."""
+    """Judgement where it is known in which functions threads run."""
     return judge(facts_of(of, has_samples=has_samples))
 
 
@@ -45,14 +45,15 @@ def told(judgement: Judgement) -> list[str]:
 
 
 def beside(of: Profile, stack: Stack, pid: int, tid: int, *, waits: int = 8, state: str = "uninterruptible") -> Profile:
-    """The same with a thread that waits there for so many of 8.1 s, and runs for the rest."""
+    """Adds a thread to a profile that waits there for so many of 8.1 s, and runs for the rest."""
     thread = Tracee(of, pid, "app" if pid == 1 else "other", tid, "w").run(100 * MS + (8 - waits) * SECOND)
     thread.wait(stack, state, waits * SECOND, 500)
     return of
 
 
 def main_of_python(stack: Stack) -> Profile:
-    """It waits for the interpreter's lock for 9 s, as was recorded, and at the same time there."""
+    """Profile of a main thread that waits for the interpreter's lock for 9 s, as was recorded, and at the same time
+    there."""
     made = held_by_gil(9 * SECOND)
     made.threads = []
     Tracee(made, 7, "train.py", 7, "python3").run(2 * SECOND).wait(stack, "interruptible", 8 * SECOND, 500)
@@ -197,7 +198,7 @@ def test_waits_for_the_interpreter_lock_of_other_processes_are_told() -> None:
 
 
 def test_who_runs_beside_those_that_poll_is_told() -> None:
-    """And not those again."""
+    """The sentence does not tell of those that poll again."""
     made = yielding(80, 20)
     Tracee(made, 5, "other", 5, "other").run(3 * SECOND).wait(FSYNC, "uninterruptible", 7 * SECOND, 9)
     facts = facts_of(made)
@@ -210,7 +211,7 @@ def test_who_runs_beside_those_that_poll_is_told() -> None:
 
 
 def test_a_wait_beside_a_wait_for_events_is_believed() -> None:
-    """That one may be no trouble at all."""
+    """A wait for events may be no trouble at all."""
     for stack, score in ((SLEEP, 4 * SECOND), (POLL, 8 * SECOND)):
         verdicts = judged(beside(one(stack, 5 * SECOND, runs=MS), FSYNC, 5, 6)).verdicts
         assert [each.score for each in verdicts if each.rule == "held-up"] == [score]
@@ -224,7 +225,7 @@ def test_a_cause_that_is_told_carries_the_waits_of_the_others() -> None:
 
 
 def test_who_waits_for_both_is_told_once() -> None:
-    """Its lock for longer than for others: that sentence does not tell of itself again."""
+    """A thread waits for its lock for longer than for others: that sentence does not tell of itself again."""
     made = empty()
     main = Tracee(made, 1, "app", 1, "app").run(SECOND).wait(READ, "interruptible", 4 * SECOND, 500)
     main.wait(LOCK, "interruptible", 5 * SECOND, 500)
@@ -277,7 +278,7 @@ def test_whatever_is_there_is_second_to_a_held_up_main_thread() -> None:
 
 
 def test_a_wait_of_the_same_processes_follows_from_the_first() -> None:
-    """And one of other processes does not."""
+    """A wait of other processes does not follow from the first."""
     assert judged(with_quota(waiting(READ), 20 * SECOND, pid=1)).second is None
     second = judged(with_quota(waiting(READ), 20 * SECOND)).second
     assert second and second.rule == "for-others"

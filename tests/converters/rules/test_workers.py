@@ -40,7 +40,7 @@ def test_no_workers(profile: Profile) -> None:
 
 
 def test_workers_of_a_process_that_is_not_at_work() -> None:
-    """It uses no core, and switches seldom."""
+    """A process that is not at work uses no core, and switches seldom."""
 
     def found(runs: int) -> bool:
         profile = empty()

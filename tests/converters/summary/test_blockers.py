@@ -1,4 +1,4 @@
-"""What a summary tells of who blocks whom."""
+"""Blockers in a summary."""
 
 from __future__ import annotations
 

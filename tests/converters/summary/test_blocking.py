@@ -1,4 +1,4 @@
-"""Who blocks whom, for the tables."""
+"""Blocking for the tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of calls, and what --json has."""
+"""Sentences on calls, and calls in --json."""
 
 from __future__ import annotations
 

@@ -49,6 +49,6 @@ def test_equal_rows_are_in_the_order_of_their_names() -> None:
 
 
 def test_the_options_are_those_of_the_table() -> None:
-    """They are repeated, so that --help imports nothing."""
+    """The options repeat those of the table, so that --help imports nothing."""
     assert tuple(SORTS) == call_options.SORTS
     assert call_options.BY == BY

@@ -9,7 +9,7 @@ from stallscope.converters.summary.figures import OTHERS, QUOTA, TRACED, UNCLEAR
 
 
 def takers(made: Profile, *pids: int, whole_host: bool = False, time: int = SECOND, count: int = 1) -> Takers | None:
-    """Of ``count`` threads of these processes, which waited for ``time`` of ten seconds each."""
+    """Takers of the cores of ``count`` threads of these processes, which waited for ``time`` of ten seconds each."""
     return Cores(contention_of(made), whole_host=whole_host).takers(pids, time, 10 * SECOND, count)
 
 

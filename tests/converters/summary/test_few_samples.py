@@ -1,4 +1,4 @@
-"""What is said if few samples show where the time goes."""
+"""Texts that are told if few samples show where the time goes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What --json prints. The golden files in tests/data/summary are what programs rely on.
+"""Output of --json. The golden files in tests/data/summary are what programs rely on.
 
 After a deliberate change `STALLSCOPE_BLESS=1 pytest tests/converters/test_summary.py` writes them anew: read the
 diff, and raise SCHEMA_VERSION when a key goes or changes its meaning.

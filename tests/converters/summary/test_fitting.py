@@ -1,4 +1,4 @@
-"""Which parts of a summary are left out first."""
+"""Order in which parts of a summary are left out."""
 
 from __future__ import annotations
 

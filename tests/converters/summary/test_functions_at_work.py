@@ -1,4 +1,4 @@
-"""What runs, added up by Python function."""
+"""Functions of Python at work, added up."""
 
 from __future__ import annotations
 

@@ -126,7 +126,8 @@ def test_the_sentence_and_the_table_agree_whatever_the_stacks_are(left: float) -
 
 
 def test_a_function_that_ends_by_jumping_into_another_one_is_named() -> None:
-    """As zlib's deflateInit2_ does, with deflateReset: the stacks of nearly all its time have only the other one."""
+    """The function may be zlib's deflateInit2_, which jumps into deflateReset: the stacks of nearly all its time have
+    only the other one."""
     made = profile()
     (own, *_), inside = QUERY[1:], QUERY[2]
     outer = [with_threads(call) for call in made.calls if call.library]
@@ -142,7 +143,7 @@ def test_a_function_that_ends_by_jumping_into_another_one_is_named() -> None:
 
 
 def test_a_call_that_goes_on_counts_in_the_share() -> None:
-    """What it does is known by stacks."""
+    """Stacks tell what a call does that goes on."""
     made = profile()
     made.calls[:] = [
         with_threads(replace(call, open_count=1, open_time=10 * MS)) for call in made.calls if call.library

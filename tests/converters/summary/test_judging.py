@@ -1,4 +1,4 @@
-"""What is judged of a profile, without its tables."""
+"""Judgement of a profile, without its tables."""
 
 from __future__ import annotations
 

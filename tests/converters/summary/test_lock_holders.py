@@ -1,4 +1,4 @@
-"""What the threads that wait for a lock do otherwise: there the lock's holder is."""
+"""Work of the threads that wait for a lock, while they do not: there the lock's holder is."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PAUSE = (*WORKER, *user(LIBC, "usleep", "clock_nanosleep"), *kernel("__x64_sys_c
 
 
 def second(does: Callable[[Tracee], object], workers: int = 8) -> str:
-    """What is told beside of threads that wait for a lock for 8 of 10 seconds; ``does``: what they do otherwise."""
+    """Sentence beside of threads that wait for a lock for 8 of 10 seconds; ``does``: what they do otherwise."""
     profile = empty()
     Tracee(profile, 100, "store", 100, "store").wait(POOL, "interruptible", 10 * SECOND, 1)
     for tid in range(101, 101 + workers):

@@ -1,4 +1,4 @@
-"""What of a summary is shown where there is little room."""
+"""Parts of a summary that are shown where there is little room."""
 
 from __future__ import annotations
 

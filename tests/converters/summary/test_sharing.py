@@ -1,4 +1,4 @@
-"""What is said of calls that serialise."""
+"""Sentences on calls that serialise."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_call_with_little_time_is_not_what_processes_wait_for() -> None:
 
 
 def test_the_driver_works_or_waits_itself() -> None:
-    """Of 300 ns inside, 60 or 6 are on a core; the turns are 100 ns."""
+    """The driver is on a core for 60 or 6 of 300 ns inside; the turns are 100 ns."""
     works = serialised(shared_calls(profile(shared(), blocked=80)))[-1]
     assert works.startswith("The process that returns next is mostly on a core meanwhile")
     waits = serialised(shared_calls(profile(shared(), blocked=98)))[-1]

@@ -16,7 +16,7 @@ TITLE = "A /dev/x: whom they waited for inside, who was next to return (%)"
 
 
 def printed(call: SharedCall, process: str = "train", *, width: int = 200) -> list[str]:
-    """From the title on."""
+    """Lines that are printed, from the title on."""
     timed = [CallTimes("A", "/dev/x", pid, process, 3, 100, 1, 50) for pid in {0, *call.turns}]
     values = [ValueType("ioctl", "nanoseconds"), ValueType("calls", "count")]
     file = io.StringIO()

@@ -36,7 +36,7 @@ def test_times_of_steps_and_of_what_is_between() -> None:
 
 
 def test_what_runs_is_known_from_samples() -> None:
-    """Those in and between steps, of this thread; the others are not counted."""
+    """Samples in and between steps, of this thread, count; the others do not."""
     run: Stack = user(EXE, "main", "train_step", "multiply")
     call: Stack = (*run, *kernel("do_syscall_64", "__x64_sys_read", "copy_page"))
     times, tids = [99, 100, 199, 200, 240, 250, 260, 420, 430, 450], [7, 7, 7, 7, 7, 7, 8, 7, 7, 7]

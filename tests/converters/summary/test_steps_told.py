@@ -27,7 +27,7 @@ def test_json_and_the_sentence() -> None:
 
 
 def test_slow_steps_are_told_as_a_group() -> None:
-    """They have 40 % of their time blocked, in the place of one wait."""
+    """The group has 40 % of its time blocked, in the place of one wait."""
     found = replace(steps_of(recorded())[0], steps=Spent(100, 1000, 700, 200), slow=slow(20))
     assert sentences([found])[1] == (
         "Every 20th step of demo:train_step (number 3, 23, …) takes 100 ns in the mean, the others 5 ns: these 5 steps "

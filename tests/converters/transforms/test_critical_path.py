@@ -125,7 +125,7 @@ def test_before_it_was_created_its_creator_is_on_the_path() -> None:
 
 
 def test_two_that_seem_to_wake_each_other_end_the_walk() -> None:
-    """As events can say that were lost in between."""
+    """Events that were lost in between can make two threads seem to wake each other."""
     switches = [(0, 0, R, 0, MAIN), (0, 1, R, 0, WORKER), (10, 0, S, MAIN, 0), (10, 1, S, WORKER, 0)]
     switches += [(51, 0, R, 0, MAIN), (51, 1, R, 0, WORKER)]
     found = path(schedule(switches, [(50, MAIN, WORKER, 0), (50, WORKER, MAIN, 0)]))

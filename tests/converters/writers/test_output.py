@@ -252,7 +252,7 @@ def test_standard_output_by_its_path(path: str, capfdbinary: pytest.CaptureFixtu
 
 
 def test_an_open_file_by_its_number() -> None:
-    """As in: -o >(program)."""
+    """An open file is written to as in: -o >(program)."""
     read, write = os.pipe()
     path = f"/dev/fd/{write}"
     options = WriteOptions(format="folded")

@@ -14,7 +14,7 @@ from stallscope.converters.readers.base.source import Source
 
 
 def members(text: bytes) -> tuple[list[tuple[str, Any, bool]], bool | None]:
-    """What comes, and how it ends: None well, else whether within a value."""
+    """Members that come, and how they end: None well, else whether within a value."""
     found: list[tuple[str, Any, bool]] = []
     try:
         for member in JsonStream(Source(io.BytesIO(text), "x"), frozenset({"events"})).members():

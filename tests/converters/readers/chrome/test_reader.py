@@ -267,7 +267,7 @@ def test_flow_arrows_are_no_loss() -> None:
 
 
 def kineto() -> list[dict[str, Any]]:
-    """As PyTorch's profiler writes it: one name for the CPU's process and those of all GPUs."""
+    """Events as PyTorch's profiler writes them: one name for the CPU's process and those of all GPUs."""
     events = []
     for pid, label in ((700, "CPU"), (0, "GPU 0"), (3, "GPU 3")):
         events.append({"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": "python3.8"}})

@@ -175,7 +175,7 @@ def test_without_any_header() -> None:
 
 
 def test_leaf_by_column_is_the_leaf_by_parsing() -> None:
-    """What is cut off by column must be what the parser would leave out, or the line is parsed."""
+    """The part that is cut off by column must be what the parser would leave out, or the line is parsed."""
     usual = b"\t%16x f+0x1 (/bin/a)"
     odd = [b"\t%16x f+0xzz (/bin/a)" % 64, b"\t%16x f+0x1 (/bin/a) (b)" % 64, b"\t         what no f+0x1 (/bin/a)"]
     odd += [b"\t%12x f+0x1 (/bin/a)" % 64, b" %16x f+0x1 (/bin/a)" % 64, b"\t          64-32 f+0x1 (/bin/a)"]

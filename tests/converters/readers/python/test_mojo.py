@@ -22,7 +22,7 @@ def read(data: bytes) -> Profile:
 
 
 def varint(number: int) -> bytes:
-    """As the format's description says."""
+    """Number encoded as the format's description says."""
     first = (number < 0) << 6 | abs(number) & 0x3F
     rest, more = abs(number) >> 6, []
     while rest:

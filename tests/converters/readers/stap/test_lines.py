@@ -117,7 +117,7 @@ def test_the_order_of_lines_of_two_cores() -> None:
 
 
 def test_ioctls() -> None:
-    """As printed on kernel 6.1, and with a hostile name of a file."""
+    """Ioctls as printed on kernel 6.1, and with a hostile name of a file."""
     text = b"""c 144 145 9031056350
 d 145 5 8576 136 1 devpts 1
 d 145 -1 0 0 0 -\x20

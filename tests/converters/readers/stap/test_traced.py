@@ -44,7 +44,7 @@ def test_waits() -> None:
 
 
 def test_lines_before_the_first_one() -> None:
-    """Of another core."""
+    """Lines of another core may come before the first one."""
     early = b"n 5 7 early\nw 5 7 S 0 0 1500 10 300 0\n"
     profile = read(early + BEGIN + STACKS + b"w 5 6 S 2 1 2000 10 300 40\n" + END + b"end 9000 8\n", tid=True)
     assert {(s.label("thread"), s.label("state"), s.values) for s in profile.samples} == {

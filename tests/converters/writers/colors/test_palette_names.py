@@ -14,7 +14,7 @@ def node(name: str, kind: NodeKind = "native") -> Node:
 
 
 def group(palette: str, name: str, kind: NodeKind) -> str:
-    """What the legend says of a function."""
+    """Text of the legend for a function."""
     chosen = palettes.choose(palette, CPU, "cpu")
     one = node(name, kind)
     [(css, label)] = chosen.legend(Tree(CPU.value_types[0], "", [one], 2, 0))

@@ -23,7 +23,7 @@ HOSTILE = "</script>\x1b\udcff\u202e"
 
 
 class Block:
-    """What the page's script reads."""
+    """Data that the page's script reads."""
 
     def __init__(self, profile: Profile, **options: Any) -> None:
         given = WriteOptions(**options)

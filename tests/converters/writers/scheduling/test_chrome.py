@@ -62,7 +62,7 @@ def test_threads_and_cores_show_what_happened() -> None:
 
 
 def test_no_two_threads_share_a_track() -> None:
-    """Also those that have had the same id."""
+    """Threads that have had the same id have tracks of their own, too."""
     scheduling = run(2_000, seed=3).scheduling()
     content = document(scheduling)
     named = [event for event in content["traceEvents"] if event["name"] == "thread_name" and event["pid"] != CORES]

@@ -1,4 +1,4 @@
-"""What the options of a picture change."""
+"""Effects of a picture's options."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_what_is_small_or_too_much_is_left_out_and_counted() -> None:
 
 
 def test_what_changed_in_programs_comes_before_the_kernel() -> None:
-    """Also where their own time is that of the kernel's functions below them."""
+    """Programs come first even where their own time is that of the kernel's functions below them."""
     ioctl, read = Frame("ioctl"), Frame("read")
     stacks = {
         (MAIN, ioctl, LOCK): (900, 100),

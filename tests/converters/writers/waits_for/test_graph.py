@@ -1,4 +1,4 @@
-"""What is written and drawn of a wait-for graph."""
+"""Files and drawings of a wait-for graph."""
 
 from __future__ import annotations
 
