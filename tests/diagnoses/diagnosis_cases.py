@@ -22,7 +22,7 @@ class Case(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Also that of its files in build/diagnoses."""
+        """Name of the case, and of its files in build/diagnoses."""
         words = self.program.removeprefix("workload ").split()
         return words[0] if self.command == "trace-offcpu" else f"{words[0]}-{self.command.removeprefix('trace-')}"
 

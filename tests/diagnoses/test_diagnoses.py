@@ -106,7 +106,7 @@ def running(case: Case, require: Require) -> Iterator[list[int]]:
 
 
 def traced(case: Case, pids: list[int]) -> tuple[dict[str, Any], str]:
-    """What --json prints, and the screen. Both stay in build/diagnoses for whoever wants to read them."""
+    """Output of --json, and the screen. Both stay in build/diagnoses for whoever wants to read them."""
     assert pids, f"{case.program} did not tell which processes to trace"
     profile = BUILD / f"{case.name}.pb.gz"
     command = Path(sys.executable).with_name(case.command)

@@ -13,7 +13,7 @@ QUOTA, PERIOD = 10_000, 50_000
 
 
 def hierarchy() -> tuple[Path, int]:
-    """Where groups with quotas can be made, and the version."""
+    """Folder in which groups with quotas can be made, and the version."""
     for line in Path("/proc/mounts").read_text().splitlines():
         _, mount, kind, options, *_ = line.split()
         if kind == "cgroup" and "cpu" in options.split(","):

@@ -36,7 +36,7 @@ def command_line(pid: str) -> bytes:
 
 
 def sessions(server: int) -> list[int]:
-    """Its processes that work for clients."""
+    """Processes of the server that work for clients."""
     of_server = Path(f"/proc/{server}/task/{server}/children").read_text().split()
     return [int(pid) for pid in of_server if b"[local]" in command_line(pid)]
 
