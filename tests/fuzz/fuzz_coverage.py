@@ -1,4 +1,4 @@
-"""Which branches of our modules a run has taken: the modules are compiled with a mark at the begin of each block.
+"""Branches of our modules that a run has taken: the modules are compiled with a mark at the begin of each block.
 
 A mark is one assignment, so that instrumented code takes little more time than before. `install` comes before the first
 import of what is to be watched.
@@ -64,7 +64,7 @@ class _Marker(ast.NodeTransformer):
 
 class _Loader(importlib.machinery.SourceFileLoader):
     def get_code(self, fullname: str) -> CodeType:
-        """Not from the cache of compiled files."""
+        """Compiles a module, without the cache of compiled files."""
         path = self.get_filename(fullname)
         return self.source_to_code(self.get_data(path), path)
 

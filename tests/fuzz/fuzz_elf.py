@@ -126,7 +126,7 @@ def image(sections: Sequence[tuple[str, bytes]], *, kind: int = 3, machine: int 
 
 
 def section_at(data: bytes, number: int) -> int:
-    """Where the content of a section of an `image` is: its offset and its address."""
+    """Place of the content of a section of an `image`: its offset and its address."""
     shoff = struct.unpack_from("<Q", data, 40)[0]
     return int(struct.unpack_from("<Q", data, shoff + 64 * number + 24)[0])
 

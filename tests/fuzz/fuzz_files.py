@@ -68,7 +68,7 @@ def without_error(read: Callable[[], object]) -> None:
 
 
 def debug_file(data: bytes) -> None:
-    """What a server of debug files, or a folder, gives: also as one with the right build-id."""
+    """Reads what a server of debug files, or a folder, gives: also as one with the right build-id."""
     for build_id in ("", bytes(range(20)).hex()):
         found = debugfile.verified(in_memory(data), build_id, 0x04030201)
         if found is not None:
@@ -122,7 +122,7 @@ def probes(data: bytes) -> None:
 
 
 def dynamic(data: bytes) -> None:
-    """What a program needs. ValueError, struct.error: see `needed._read`."""
+    """Reads what a program needs. ValueError, struct.error: see `needed._read`."""
     elf = fuzz_elf.opened(data)
     if elf.machine in needed._MACHINES:
         needed._parse("/bin/x", "/bin", elf)
@@ -207,7 +207,7 @@ def kept_table(data: bytes) -> None:
 
 @functools.cache
 def _addresses() -> tuple[int, ...]:
-    """Of the functions of the programs that the fuzzing begins with."""
+    """Addresses of the functions of the programs that the fuzzing begins with."""
     found: set[int] = set()
     for program in fuzz_seeds.programs():
         elf = fuzz_elf.opened(program)

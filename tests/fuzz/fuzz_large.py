@@ -50,7 +50,7 @@ def _bomb() -> bytes:
 
 
 def _maps() -> bytes:
-    """As many mappings as a process may have, each of a file with a long path."""
+    """Maps with as many mappings as a process may have, each of a file with a long path."""
     path = b"/" + b"/".join([b"d" * 200] * 4)
     row = b"%x-%x r-xp 00000000 fd:01 %d %b\n"
     return b"".join(row % (0x10000000 + i * 8192, 0x10000000 + i * 8192 + 4096, i + 1, path) for i in range(8192))

@@ -48,7 +48,7 @@ class Current:
         self._memory = mmap.mmap(-1, _SPACE)
 
     def set(self, data: bytes) -> None:
-        """Before it is run."""
+        """Sets the input, before it is run."""
         self._memory[: _HEAD.size + len(data)] = _HEAD.pack(len(data)) + data
 
     def get(self) -> bytes:
@@ -58,7 +58,8 @@ class Current:
 
 
 class Result(NamedTuple):
-    """Of one input: ``outcome`` is "read", "refused" or what was wrong; CPU seconds; bytes that the process grew by."""
+    """Result of one input: ``outcome`` is "read", "refused" or what was wrong; CPU seconds; bytes that the process grew
+    by."""
 
     outcome: str
     seconds: float
@@ -97,7 +98,7 @@ def _short(text: str) -> str:
 
 
 def _place(error: BaseException) -> str:
-    """Where it was raised: the innermost line of ours."""
+    """Place where an error was raised: the innermost line of ours."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if "/stallscope/" in frame.filename or "/tracers/" in frame.filename
             or "/converters/" in frame.filename]  # fmt: skip
@@ -106,7 +107,7 @@ def _place(error: BaseException) -> str:
 
 
 def limit() -> None:
-    """From now on this process may grow by `MEMORY`, and its signals end it."""
+    """Limits this process: it may grow by `MEMORY` from now on, and its signals end it."""
     for number in (signal.SIGPROF, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -146,7 +147,7 @@ class Child:
 
 
 def died_of(status: int) -> str:
-    """What a status of waitpid(2) says; "" for an end without failure."""
+    """Meaning of a status of waitpid(2); "" for an end without failure."""
     if os.WIFSIGNALED(status):
         number = signal.Signals(os.WTERMSIG(status))
         return _ENDS.get(number, number.name)
@@ -154,7 +155,7 @@ def died_of(status: int) -> str:
 
 
 def fails(target: Target, data: bytes) -> str:
-    """What is wrong after this input, in a process of its own; "" for nothing."""
+    """Text on what is wrong after this input, in a process of its own; "" for nothing."""
     read_end, write_end = os.pipe()
 
     def act(current: Current) -> None:

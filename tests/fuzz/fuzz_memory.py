@@ -86,7 +86,7 @@ def code_lines(data: bytes) -> None:
 
 
 def kernel_records(data: bytes) -> None:
-    """What the kernel's programs send: as long as they make them, with any content."""
+    """Reads what the kernel's programs send: as long as they make them, with any content."""
     for kind in (records.RECORD_EXEC, records.RECORD_EXIT, records.RECORD_CUT):
         records.parse_record(struct.pack("<I", kind) + data.ljust(1 << 10, b"\0"))
     head = struct.pack("<IIQ", 0, len(data) % 64, 7)
@@ -116,7 +116,7 @@ def perf_events(data: bytes) -> None:
 
 
 def parameters(data: bytes) -> None:
-    """What the process that reads debug information answers."""
+    """Reads what the process that reads debug information answers."""
     try:
         found = json.loads(data)
     except (ValueError, RecursionError):

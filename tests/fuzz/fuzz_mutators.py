@@ -54,13 +54,13 @@ def insert(data: bytes, chance: random.Random, _: Sequence[bytes]) -> bytes:
 
 
 def cut(data: bytes, chance: random.Random, _: Sequence[bytes]) -> bytes:
-    """Without some bytes."""
+    """Cuts some bytes out."""
     at = chance.randrange(len(data) + 1)
     return data[:at] + data[at + chance.randrange(200) :]
 
 
 def truncate(data: bytes, chance: random.Random, _: Sequence[bytes]) -> bytes:
-    """Without an end."""
+    """Cuts the end off."""
     return data[: chance.randrange(len(data) + 1)]
 
 
@@ -166,7 +166,7 @@ def protobuf(data: bytes, chance: random.Random, others: Sequence[bytes]) -> byt
 
 
 def varint(value: int) -> bytes:
-    """As protobuf has it."""
+    """Number as protobuf encodes it."""
     found = bytearray()
     while value > 0x7F:
         found.append(value & 0x7F | 0x80)

@@ -240,7 +240,7 @@ def recordings() -> Sequence[bytes]:
 
 
 def profiles() -> Sequence[bytes]:
-    """Those of pprof, unpacked, ours and others', and one packed."""
+    """Profiles of pprof, unpacked, ours and others', and one packed."""
     packed = [path.read_bytes() for path in sorted((DATA / "pprof").iterdir()) if path.suffix == ".gz"]
     saved = pprof_wire.saved(pprof_wire.profile())
     return [*(gzip.decompress(data) for data in (*packed, saved)), packed[0]]

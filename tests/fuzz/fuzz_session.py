@@ -29,7 +29,7 @@ _SLOW = 0.5
 
 @dataclass
 class Report:
-    """What a session did."""
+    """Report of what a session did."""
 
     executions: int = 0
     read: int = 0
@@ -43,7 +43,7 @@ class Report:
 
 
 class Folders(NamedTuple):
-    """Where a target's inputs are kept while it is fuzzed."""
+    """Folders in which a target's inputs are kept while it is fuzzed."""
 
     kept: Path
     findings: Path

@@ -1,4 +1,4 @@
-"""What a target of the fuzzing is."""
+"""Definition of a target of the fuzzing."""
 
 from __future__ import annotations
 

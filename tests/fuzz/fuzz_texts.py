@@ -129,7 +129,7 @@ def tracepoint(data: bytes) -> None:
 
 
 def perf_text(data: bytes) -> None:
-    """What ``perf script`` prints, as it comes."""
+    """Reads what ``perf script`` prints, as it comes."""
     state, chance = Threads(0), random.Random(len(data))
     records = Records(lambda _kind, _pid, tid, _time: tid != 7)
     at = 0
@@ -156,7 +156,7 @@ def perf_data(data: bytes) -> None:
 
 
 def stap_lines(data: bytes) -> None:
-    """What our scripts for SystemTap print."""
+    """Reads what our scripts for SystemTap print."""
     found = Lines()
     state = threads.Threads(0, None, lambda wait, parts: None)
     taken = [state.take, calls.Calls({}, alone=True).take, wakes.Wakes(WakeUp()).take]
@@ -176,7 +176,7 @@ def stap_module(data: bytes) -> None:
 
 
 def eu_stack(data: bytes) -> None:
-    """What eu-stack prints."""
+    """Reads what eu-stack prints."""
     walker.Walker("/bin/false")._read(data, walker.Walk(), set(range(1 << 16)))
 
 
@@ -210,7 +210,7 @@ def demangler(data: bytes) -> None:
 
 
 def question(data: bytes) -> None:
-    """What users ask."""
+    """Reads what users ask."""
     texts = data.decode("utf-8", "surrogateescape").split("\n")
     for texts_of in ({"where": texts[:3]}, {"declared": texts[:2]}, {"hists": texts[:1]}, {"prints": texts[:1]}):
         kinds: dict[str, Any] = texts_of
@@ -244,7 +244,7 @@ def reading(name: str) -> Callable[[bytes], None]:
 
 
 def found(data: bytes) -> None:
-    """Which format it is."""
+    """Detects the format."""
     try:
         detect.detect(Source(io.BytesIO(data), "input"))
     except StallscopeError as error:

@@ -84,7 +84,7 @@ def _outcome(made: Target, data: bytes) -> str:
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_parsers_understand_the_inputs_to_begin_with(name: str) -> None:
-    """Else only their first check is fuzzed."""
+    """Parsers read their first inputs; else only their first check is fuzzed."""
     outcomes = []
     for data in TARGETS[name].seeds():
         try:
