@@ -30,7 +30,7 @@ _LONG = "x" * 60_000
 
 
 def free_uid(skip: int = 0) -> int:
-    """Of nobody: whoever has it here is a process of these tests."""
+    """Uid of nobody: whoever has it here is a process of these tests."""
     taken = {user.pw_uid for user in pwd.getpwall()}
     return [number for number in range(FIRST_UID, FIRST_UID + 1000) if number not in taken][skip]
 

@@ -1,4 +1,4 @@
-"""What traces leave behind where they should not: programs in the kernel, probes, processes, mounts, files."""
+"""Leftovers of traces where they should leave none: programs in the kernel, probes, processes, mounts, files."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ class Host:
         return cls(things)
 
     def more(self, before: Host) -> dict[str, set[object]]:
-        """What is there now and was not before."""
+        """Things that are there now and were not before."""
         new = {kind: found - before.things[kind] for kind, found in self.things.items()}
         return {kind: found for kind, found in new.items() if found}
 
 
 def left_since(before: Host) -> dict[str, set[object]]:
-    """What is left of all that came since then, when nothing more goes away by itself."""
+    """Things that are left of all that came since then, when nothing more goes away by itself."""
     deadline = time.monotonic() + PATIENCE
     while left := Host.now().more(before):
         if time.monotonic() > deadline:

@@ -82,7 +82,7 @@ class Code:
         return found
 
     def strange(self, pid: int) -> list[tuple[int, str]]:
-        """Where the text in a process differs from the file, other than by a breakpoint on an instruction."""
+        """Places where the text in a process differs from the file, other than by a breakpoint on an instruction."""
         mappings = _text_mappings(pid)
         found = []
         with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
@@ -154,7 +154,7 @@ class Neighbour:
         return self.process.poll() is None
 
     def check(self) -> None:
-        """It is unharmed."""
+        """Checks that the process is unharmed."""
         assert self.goes_on(), (self.process.poll(), self.process.stderr and self.process.stderr.read1()[-500:])  # type: ignore[attr-defined]
         assert self.code.strange(self.process.pid) == []
 

@@ -84,7 +84,7 @@ def _matrix() -> list[tuple[str, str, str]]:
 
 @pytest.fixture(scope="module")
 def quiet() -> dict[str, Outcome]:
-    """What the commands do without an attack, by command and scope."""
+    """Outcomes of the commands without an attack, by command and scope."""
     return {}
 
 
@@ -115,7 +115,7 @@ class Case(NamedTuple):
 
 
 def _told(case: Case) -> str:
-    """What the command has to say, as a regular expression; "" for nothing that is known."""
+    """Words that the command has to say, as a regular expression; "" for nothing that is known."""
     if (case.command, case.scope) == ("func", "-a") and case.attack in LOCKS:
         return LOCKED  # of other processes it knows which files they map
     words = TOLD.get(case.attack, "")
@@ -129,7 +129,7 @@ def _told(case: Case) -> str:
 
 
 def check(outcome: Outcome, before: Outcome, told: str = "", later: float = 0.0) -> None:
-    """What is promised of a command under attack. ``told``: what its output has to match; ``later``: seconds."""
+    """Checks what is promised of a command under attack. ``told``: what its output has to match; ``later``: seconds."""
     facts = f"began {outcome.began}, ended {outcome.ended}, status {outcome.status}, {outcome.peak_mb:.0f} MB"
     wrong = []
     is_given_up = outcome.status == 1 and GIVEN_UP in outcome.text

@@ -1,4 +1,4 @@
-"""Where root's breakpoints are, if a process says where to put them."""
+"""Breakpoints of root's, if a process says where to put them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PYTHON_HOME = {"PYTHONHOME": "/usr"}
 def test_a_process_does_not_choose_the_place(
     kind: str, command: str, attacker: Attacker, python: Path, outputs: Path
 ) -> None:
-    """What it has overwritten in its memory harms nobody who runs the same file."""
+    """Memory that it has overwritten harms nobody who runs the same file."""
     with neighbour(python) as bystander:
         pid = attacker.run(python, attacker.programs / "interpreter.py", kind, environment=_PYTHON_HOME)
         with Command(command_path(command), "-p", pid, "-o", outputs / "out.pb.gz") as running:

@@ -1,4 +1,4 @@
-"""What is written, and what is held open: into a folder of somebody else's, and of file systems that come and go."""
+"""Files that are written, and held open: into a folder of somebody else's, and of file systems that come and go."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CALLS += "while True: library.call()"
 
 
 def test_links_in_the_folder_of_outputs(attacker: Attacker, bystander: Neighbour, outputs: Path) -> None:
-    """Whatever he does in his folder: root writes nothing elsewhere."""
+    """Root writes nothing elsewhere, whatever the attacker does in his folder."""
     victim = outputs / "victim"
     victim.write_text("precious")
     path = attacker.home / "out.svg"
@@ -92,7 +92,7 @@ def test_a_build_id_is_no_name(attacker: Attacker, outputs: Path) -> None:
 
 
 def test_a_debug_file_of_a_mount_namespace_names_nothing_in_others(attacker: Attacker, outputs: Path) -> None:
-    """Of a library of root's, which both map: the attacker's process comes first."""
+    """The debug file is of a library of root's, which both map: the attacker's process comes first."""
     source = _LIBRARY.replace("void NAME(void)", "static void NAME(void)")
     true, forged = attacker.programs / "libstripped.so", attacker.home / "forged.debug"
     for path, name, flag in ((true, _TRUE, "-s"), (forged, _FORGED, "-g")):
@@ -113,7 +113,7 @@ def test_a_debug_file_of_a_mount_namespace_names_nothing_in_others(attacker: Att
 
 
 def test_ctrl_c_while_many_files_of_one_user_are_read(attacker: Attacker, outputs: Path) -> None:
-    """Not on a terminal, where it may begin the trace."""
+    """Ctrl-C ends the command without a terminal, where it may begin the trace."""
     hog = ATTACKS["many files"](attacker)
     for scope in (("-a",), ("-p", str(hog))):
         for seconds in (0.7, 1.4):

@@ -28,7 +28,7 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
 
 
 def states(uid: int) -> set[str]:
-    """Of all threads of a user."""
+    """States of all threads of a user."""
     found = set()
     for pid in of_user(uid):
         for tid in procfs.tids(pid):
@@ -50,7 +50,7 @@ def wait_until_nobody_is_stopped(uid: int) -> None:
     [(name, whole) for i, name in enumerate(_COMMANDS) for whole in (False, True) if _EVERYTHING or i % 2 == whole],
 )
 def test_killed(name: str, whole: bool, attacker: Attacker, bystander: Neighbour, outputs: Path) -> None:
-    """At some moment; with all of its helpers, or alone."""
+    """The command is killed at some moment; with all of its helpers, or alone."""
     program, *options = _COMMANDS[name]
     pid = ATTACKS["many threads"](attacker)
     with Command(command_path(program), *options, "-p", pid, "-o", outputs / "out.pb.gz") as running:

@@ -111,7 +111,7 @@ def test_maps_of_code_that_was_made(
 
 
 def test_names_of_code_that_was_made(running: tuple[int, Path], attacker: Attacker, outputs: Path) -> None:
-    """Those that its own user tells are shown."""
+    """Names that the program's own user tells are shown."""
     pid, path = running
     (start,) = [
         int(line.split("-")[0], 16) for line in Path(f"/proc/{pid}/maps").read_text().splitlines() if " rwxp 0" in line
@@ -136,7 +136,7 @@ def scripts_of(pid: int) -> list[int]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_perf_script_that_hangs(number: signal.Signals, attacker: Attacker, outputs: Path) -> None:
-    """It stands still, as when a file never answers: the command does not wait for it, and it does not stay."""
+    """The script stands still, as when a file never answers: the command does not wait for it, and it does not stay."""
     path = outputs / "out.folded"
     busy = attacker.run("/usr/bin/python3", "-c", _BUSY)
     with Command(command_path("trace-wall"), *_ENGINE, "-F", 499, "-p", busy, "-o", path) as running:

@@ -1,4 +1,4 @@
-"""What one user's silent processes cost others."""
+"""Costs of one user's silent processes for others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UNTIL_SILENT = 4.0
 
 
 def test_a_user_does_not_use_up_what_others_have(attacker: Attacker, python: Path, outputs: Path) -> None:
-    """His processes have all been silent when the other one begins."""
+    """All of the user's processes have been silent when the other one begins."""
     for _ in range(_MANY):
         attacker.stuck("lock", "fuse of root")
     command = (command_path("trace-offcpu"), "-a", "--no-python", "-o", outputs / "out.folded")

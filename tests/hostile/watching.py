@@ -29,7 +29,7 @@ _GIVEN_UP = 15.0
 
 @dataclass
 class Outcome:
-    """What became of a command."""
+    """Outcome of a command."""
 
     began: float | None
     """Seconds until it traced; None if it never did."""

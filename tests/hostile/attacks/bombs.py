@@ -30,7 +30,7 @@ _SECONDS = 120
 
 
 class Section(NamedTuple):
-    """Of an ELF file."""
+    """Section of an ELF file."""
 
     type: int
     offset: int
@@ -107,7 +107,7 @@ _KINDS = {made.__name__: made for made in (many_sections, long_names, overlappin
 
 
 def write(path: Path, content: bytearray) -> None:
-    """With holes where it is zero."""
+    """Writes a file with holes where it is zero."""
     with path.open("wb") as file:
         for at in range(0, len(content), 1 << 16):
             if piece := content[at : at + (1 << 16)].rstrip(b"\0"):
@@ -117,7 +117,7 @@ def write(path: Path, content: bytearray) -> None:
 
 
 def run_code_of(path: Path, offset: int = _CODE_AT) -> None:
-    """Never returns: sleeps again and again in the file's code."""
+    """Sleeps again and again in the file's code; does not return."""
     with path.open("rb") as file:
         memory = mmap.mmap(
             file.fileno(), 2 * _CODE_AT, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC | mmap.PROT_WRITE
