@@ -1,4 +1,4 @@
-"""What is to be said of each capture."""
+"""Truths of all captures: what is to be said of each."""
 
 from __future__ import annotations
 

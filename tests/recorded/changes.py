@@ -52,7 +52,7 @@ def _renamed(rename: Callable[..., Rewriting], names: renaming.Names, first: int
 
 
 def shuffled(profile: Profile, seed: int) -> Changed:
-    """Its rows in another order."""
+    """Profile with its rows in another order."""
     order = random.Random(seed)
     rows: dict[str, Any] = {
         name: order.sample(rows, len(rows))
@@ -63,7 +63,7 @@ def shuffled(profile: Profile, seed: int) -> Changed:
 
 
 def with_other_ids(profile: Profile, seed: int | None) -> Changed:
-    """With the ids of processes and threads exchanged; without a seed, in reverse order."""
+    """Profile with the ids of processes and threads exchanged; without a seed, in reverse order."""
     ids = sorted({each for times in profile.threads for each in (times.pid, times.tid, times.creator)} - {-1, 0})
     new = ids[::-1] if seed is None else random.Random(seed).sample(ids, len(ids))
     of = dict(zip(ids, new, strict=True))
@@ -206,9 +206,10 @@ def _halved(part: Any, half: int) -> Any:
 
 
 def with_events_dropped(profile: Profile, seed: int) -> Changed:
-    """Without one of `ONE_OF` events of each row, rounded down, and one of so many rows with fewer events, a whole one,
-    if its thread loses no more of its time by it. That time is lost, as engines tell it. The accounts of threads stay,
-    which are no sums of events, and so do waits that had not ended: a thread that never moves makes no event."""
+    """Profile without one of `ONE_OF` events of each row, rounded down, and one of so many rows with fewer events, a
+    whole one, if its thread loses no more of its time by it. That time is lost, as engines tell it. The accounts of
+    threads stay, which are no sums of events, and so do waits that had not ended: a thread that never moves makes no
+    event."""
     walls = {(times.pid, times.tid): times.wall for times in profile.threads}
     events = [_events(profile, sample) for sample in profile.samples]
     few = [i for i, number in enumerate(events) if 0 < number < ONE_OF]

@@ -19,7 +19,7 @@ PREFIX = "real_"
 
 
 class Truth(NamedTuple):
-    """What is to be said of a capture."""
+    """Truth of a capture: what is to be said of it."""
 
     kinds: tuple[str, ...]
     """Of the verdict; the first one is expected, the others are right, too."""
@@ -33,7 +33,7 @@ class Truth(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """What is started, and traced when it is ready."""
+    """Job that is started, and traced when it is ready."""
 
     name: str
     truth: Truth
@@ -49,5 +49,5 @@ class Job:
     seconds: float = 2
 
     def capture(self, command: str) -> str:
-        """Its name, without the suffix. The usual command is not part of it."""
+        """Name of a capture, without the suffix. The usual command is not part of it."""
         return f"{PREFIX}{self.name}" + ("" if command == "offcpu" else f"-{command}")

@@ -22,7 +22,7 @@ NAMES = sorted(CAPTURES)
 
 @cache
 def capture(name: str) -> Profile:
-    """Not to be changed."""
+    """Capture, which is not to be changed."""
     with CAPTURES[name].open("rb") as file:
         return pprof.load(file)
 
@@ -49,7 +49,7 @@ def said_of(profile: Profile) -> tuple[Said, ...]:
 
 @cache
 def said_of_capture(name: str) -> tuple[Said, ...]:
-    """What is said of it as it was recorded."""
+    """Verdicts on a capture as it was recorded."""
     return said_of(capture(name))
 
 

@@ -24,7 +24,7 @@ BEGIN = 1_700_000_000_000_000_000
 
 
 def neutral(profile: Profile) -> Profile:
-    """Without what tells of the machine."""
+    """Profile without what tells of the machine."""
     frames: dict[Frame, Frame] = {}
 
     def frame_of(frame: Frame) -> Frame:

@@ -62,7 +62,7 @@ Rename = Callable[[Profile, Names], Rewriting]
 
 
 def functions(profile: Profile, names: Names, first: int = 0) -> Rewriting:
-    """Of the program's own functions. ``first``: with which name to begin."""
+    """Renames the program's own functions. ``first``: with which name to begin."""
     new = _fresh(names.functions, first)
     stems: dict[str, str] = {}
     variants: dict[str, list[str]] = {}
@@ -116,7 +116,7 @@ def is_programs(frame: Frame) -> bool:
 
 
 def files(profile: Profile, names: Names, first: int = 0) -> Rewriting:
-    """Of the program's executables, libraries and scripts."""
+    """Renames the program's executables, libraries and scripts."""
     executables, libraries = _fresh(names.executables, first), _fresh(names.libraries, first)
     scripts = _fresh(names.scripts, first)
     paths: dict[str, str] = {}
@@ -163,7 +163,7 @@ def files(profile: Profile, names: Names, first: int = 0) -> Rewriting:
 
 
 def processes(profile: Profile, names: Names, first: int = 0) -> Rewriting:
-    """Of processes, and of threads that have the name of their process."""
+    """Renames processes, and threads that have the name of their process."""
     new = _families((times.process for times in _of_user(profile)), names.processes, names.families, first)
 
     def thread_of(thread: str, process: str, is_main: bool) -> str:
@@ -173,7 +173,7 @@ def processes(profile: Profile, names: Names, first: int = 0) -> Rewriting:
 
 
 def threads(profile: Profile, names: Names, first: int = 0) -> Rewriting:
-    """Of all threads but main threads."""
+    """Renames all threads but main threads."""
     others = (times.thread for times in _of_user(profile) if not is_main(times))
     new = _families(others, names.threads, names.families, first)
     return Rewriting(thread=lambda thread, _process, is_main: thread if is_main else new.get(thread, thread))

@@ -28,7 +28,7 @@ def _same(value: Any, *_: object) -> Any:
 
 @dataclass(frozen=True)
 class Rewriting:
-    """What becomes of each frame, id and text. Those that are not given stay."""
+    """Replacements for each frame, id and text. Those that are not given stay."""
 
     frame: Callable[[Frame], Frame] = _same
     ident: Callable[[int], int] = _same
@@ -54,7 +54,7 @@ def rewritten(profile: Profile, by: Rewriting) -> Profile:
 
 
 class _Stacks:
-    """By the identity of stacks and frames, which a capture's samples share."""
+    """Stacks by the identity of stacks and frames, which a capture's samples share."""
 
     def __init__(self, by: Rewriting) -> None:
         self._by = by

@@ -25,7 +25,7 @@ _RIGHT, _WRONG, _LATER = "yes", "NO", "later"
 
 @dataclass(frozen=True)
 class Score:
-    """What is answered of a capture, beside what is true."""
+    """Score of an answer on a capture, beside what is true."""
 
     name: str
     truth: Truth
@@ -35,7 +35,7 @@ class Score:
 
     @property
     def subjects(self) -> list[str]:
-        """For each regular expression: in the first sentence, in a later one, or nowhere."""
+        """Place of each regular expression: in the first sentence, in a later one, or nowhere."""
         return [self.found(pattern) for pattern in self.truth.subject]
 
     @property

@@ -196,7 +196,7 @@ def _mount_of(controller: str) -> Path:
 
 
 def _remove(group: Path) -> None:
-    """Its processes were ended, and are not gone at once."""
+    """Removes a group whose processes were ended, and are not gone at once."""
     deadline = time.monotonic() + _END
     while group.exists():
         try:

@@ -1,4 +1,4 @@
-"""What is said of a capture stays when what does not matter changes: names, ids, the order of rows, a few events."""
+"""Verdicts on a capture stay when what does not matter changes: names, ids, the order of rows, a few events."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def pairs(changes: Collection[str], known: Mapping[tuple[str, str], str]) -> lis
 
 @cache
 def said_after(name: str, change: str) -> tuple[tuple[Said, ...], frozenset[object]]:
-    """What is said after a change, with the ids and names that were there before; and the threads of which it has
+    """Verdicts after a change, with the ids and names that were there before; and the threads of which it has
     dropped a whole row."""
     changed = CHANGES[change](capture(name))
     return tuple(_before(said, changed) for said in said_of(changed.profile)), changed.without_row
@@ -63,7 +63,7 @@ def test_the_same_is_said_first(name: str, change: str) -> None:
 
 
 def _others(said: Said, without_row: frozenset[object]) -> object:
-    """Without threads whose only wait may have been dropped: nothing is known of them."""
+    """Verdicts without threads whose only wait may have been dropped: nothing is known of them."""
     return [(kind, threads - without_row) for kind, threads in said.others]
 
 

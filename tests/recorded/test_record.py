@@ -1,4 +1,4 @@
-"""What is taken out of captures that are kept."""
+"""Data that is taken out of captures that are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which jobs are recorded, and what is said of the others."""
+"""Jobs that are recorded, and what is said of the others."""
 
 from __future__ import annotations
 

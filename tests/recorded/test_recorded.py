@@ -1,4 +1,4 @@
-"""What is answered of captures of programs with a known trouble. See README.md."""
+"""Answers on captures of programs with a known trouble. See README.md."""
 
 from __future__ import annotations
 

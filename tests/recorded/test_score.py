@@ -1,4 +1,4 @@
-"""How captures are scored."""
+"""Scores of captures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stage starts is gone after it."""
+"""Leftovers of a stage: what it starts is gone after it."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from stage import PYTHON, Stage
 
 
 def some_text(size: int, seed: int = 1) -> bytes:
-    """That can be compressed, slowly."""
+    """Text that can be compressed, slowly."""
     words = [bytes(random.Random(number).choices(b"abcdefghij", k=6)) for number in range(2000)]
     return b" ".join(random.Random(seed).choices(words, k=size // 7))
 

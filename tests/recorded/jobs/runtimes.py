@@ -39,7 +39,7 @@ def go(name: str, quota: int = 0, *, slow_disk: bool = False) -> Callable[[Stage
 
 
 def slow_service(stage: Stage) -> tuple[int, int]:
-    """Its port and process."""
+    """Port and process of the service."""
     port = stage.port()
     return port, stage.python("slow_service.py", port)
 

@@ -64,7 +64,7 @@ def configured(stage: Stage, name: str, port: int, upstream: int) -> str:
 
 
 def nginx_server(stage: Stage, port: int, upstream: int) -> Sequence[int]:
-    """Its processes."""
+    """Processes of the server."""
     configuration = configured(stage, "nginx.conf", port, upstream)
     server = stage.start("nginx", "-p", stage.folder, "-e", "stderr", "-c", configuration)
     stage.listening(port)

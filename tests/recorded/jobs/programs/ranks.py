@@ -14,7 +14,7 @@ gradients = torch.ones(1000)
 
 
 def load_shard() -> None:
-    """What makes the last rank late."""
+    """Loads what makes the last rank late."""
     end = time.monotonic() + 0.05
     while how == "yield" and time.monotonic() < end:
         os.sched_yield()
