@@ -1,4 +1,4 @@
-"""What a wheel carries, beside what this machine's own tools say of the same libraries."""
+"""Libraries that a wheel carries, beside what this machine's own tools say of them."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def test_usage() -> None:
 def test_planted_modules_and_settings_do_not_count(
     tmp_path: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither when it is installed nor when a command runs."""
+    """Planted files count neither when it is installed nor when a command runs."""
     trap, marks = tmp_path / "trap", tmp_path / "marks"
     trap.mkdir()
     for name in ("json", "typing", "pip", "stallscope_demo", "sitecustomize"):
