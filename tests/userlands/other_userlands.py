@@ -54,7 +54,7 @@ if ldconfig -p | grep -E 'lib(bpf|elf)'; then exit 1; fi
 
 
 class Failure(Exception):
-    """What ends all: the cause, and what helps."""
+    """Failure that ends all: the cause, and what helps."""
 
 
 class Step(NamedTuple):
@@ -84,7 +84,7 @@ STEPS = BUILD_STEPS + WHEEL_STEPS
 
 
 class System(NamedTuple):
-    """Whose releases they are, and what is done in them."""
+    """System whose releases they are, and what is done in them."""
 
     origin: str
     """As the archive calls itself."""
@@ -141,7 +141,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 
 def run(command: list[str], log: IO[bytes]) -> int:
-    """Its exit status; 124 after `_STEP_LIMIT`."""
+    """Runs a command; returns its exit status, 124 after `_STEP_LIMIT`."""
     process = subprocess.Popen(
         command, cwd=_ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
     )
@@ -186,7 +186,7 @@ class Userland:
             yield
 
     def age_days(self) -> float:
-        """Of what is kept; infinite when there is nothing."""
+        """Age of what is kept; infinite when there is nothing."""
         try:
             return (time.time() - self.base.stat().st_mtime) / 86400
         except FileNotFoundError:
