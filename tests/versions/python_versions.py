@@ -92,7 +92,7 @@ def described(version: str, command: tuple[str, ...]) -> Interpreter:
 
 
 def source_of(command: tuple[str, ...]) -> str:
-    """Where an interpreter is from, in words, without a folder of the machine."""
+    """Source of an interpreter, in words, without a folder of the machine."""
     program = Path(command[-1])
     if program.is_relative_to(UNPACKED):
         return f"Debian {debian_python.SUITE}, with its own C library"
@@ -115,7 +115,7 @@ def named_newest() -> None:
 
 
 def commit() -> str:
-    """Which state of the sources this is, but for the page; with a `+` if it is none of git's."""
+    """State of the sources, but for the page; with a `+` if it is none of git's."""
 
     def git(*words: str) -> str:
         command = ["git", "-c", f"safe.directory={ROOT}", "-C", str(ROOT), *words]

@@ -105,7 +105,7 @@ def test_page_in_docs_has_each_minor_version_and_their_stacks_passed() -> None:
 
 @pytest.mark.parametrize("name", sorted(path.name for path in PAGE.parent.glob("*.md")))
 def test_versions_that_a_page_names_are_in_it(name: str) -> None:
-    """But for those of other programs' output, in indented blocks."""
+    """The page has all versions that others name, but for those of other programs' output, in indented blocks."""
     told = [line for line in (PAGE.parent / name).read_text().splitlines() if not line.startswith("    ")]
     assert set(VERSION.findall("\n".join(told))) <= set(cells(PAGE.read_text(), ""))
 

@@ -77,7 +77,7 @@ class Run:
 
     @classmethod
     def of(cls, data: dict[str, object]) -> Run:
-        """Of the dictionary that `dataclasses.asdict` makes of it."""
+        """Makes the run from the dictionary that `dataclasses.asdict` makes of it."""
         run = cls(**data)  # type: ignore[arg-type]
         run.interpreters = [Interpreter(**each) for each in data["interpreters"]]  # type: ignore[attr-defined]
         run.results = [Result(**each) for each in data["results"]]  # type: ignore[attr-defined]
