@@ -36,14 +36,14 @@ def fetch(suite: str, package: str, *, for_all: bool = False) -> list[Path]:
 
 
 def fetch_named(suite: str, packages: Sequence[str]) -> list[Path]:
-    """These packages, without what they need, as files. Fetched once for each version."""
+    """Fetches these packages, without what they need, as files, once for each version."""
     apt = _Apt(suite)
     apt.update()
     return [file for name in packages for file in apt.downloaded(name)]
 
 
 def fetch_with_needs(suite: str, packages: Sequence[str], *, without: str) -> list[Path]:
-    """These packages and everything that they need, as apt chooses it for an empty system. Fetched once a version.
+    """Fetches these packages and everything that they need, as apt chooses it for an empty system, once a version.
 
     ``without``: what the names of those begin with that are not fetched.
     """

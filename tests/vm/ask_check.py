@@ -51,5 +51,5 @@ def check(traced: Traced, lines: list[str], functions: dict[str, int]) -> int:
 
 
 def functions(*lengths: int) -> dict[str, int]:
-    """How often the workload calls those that sleep for so many ms."""
+    """Number of the workload's calls of those that sleep for so many ms."""
     return {f"sleep_{ms}ms": _ROUNDS * {1: 4, 10: 2, 25: 1}[ms] for ms in lengths}

@@ -81,8 +81,8 @@ def _joined() -> str:
 
 
 def func() -> str:
-    """What trace-func counts: USDT probes, tracepoints, and functions of the kernel, with their stacks; and the time of
-    the latter."""
+    """Checks what trace-func counts: USDT probes, tracepoints, and functions of the kernel, with their stacks; and the
+    time of the latter."""
     usdt = traced("usdt", 100, measures=(_events(f"u:{FOLDER}/usdt:*"),)).profile
     assert _counts(usdt) == {"shop:sale": 100, "shop:look": 300, "shop:audit": 100}, (usdt.calls, usdt.comments)
     places = "t:syscalls:sys_enter_nanosleep", "k:hrtimer_nanosleep"

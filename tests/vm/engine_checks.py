@@ -33,14 +33,15 @@ _BTF = Path("/sys/kernel/btf")
 
 
 def bcc() -> str:
-    """Where libbpf can be used the kernel's type information is hidden: auto goes on to bcc and says why."""
+    """Checks that auto goes on to bcc and says why; where libbpf can be used the kernel's type information is
+    hidden."""
     if os.environ["STALLSCOPE_VM"] not in plan.TOO_OLD and _BTF.exists():
         subprocess.run(["/bin/mount", "-t", "tmpfs", "none", str(_BTF)], check=True)
     return _with_auto("bcc")
 
 
 def stap_clock() -> str:
-    """What SystemTap says of waits and of running, where libbpf cannot be asked."""
+    """Checks what SystemTap says of waits and of running, where libbpf cannot be asked."""
     return _told(_waits_and_shares("--engine", "stap", "--stap-module", str(_module())))
 
 
@@ -56,7 +57,7 @@ def auto_perf() -> str:
 
 
 def perf() -> str:
-    """What perf says of waits and of running."""
+    """Checks what perf says of waits and of running."""
     _hide_modules()
     return _told(_waits_and_shares("--engine", "perf"))
 
@@ -102,7 +103,8 @@ def _module() -> Path:
 
 
 def _with_auto(engine: str) -> str:
-    """What auto chose has to be ``engine``, and its numbers right. There is no option of it: that would choose it."""
+    """Checks that auto chose ``engine``, and that its numbers are right. There is no option of it: that would choose
+    it."""
     profile, worst, share = _waits_and_shares()
     told = [comment for comment in profile.comments if comment.startswith("taken with ")]
     assert len(told) == 1, profile.comments
@@ -116,7 +118,7 @@ def _told(found: tuple[Profile, float, float]) -> str:
 
 
 def _waits_and_shares(*options: str) -> tuple[Profile, float, float]:
-    """By how much the waits of functions, and the shares of functions that run, differ at most."""
+    """Profile, and the largest differences of the waits of functions, and of the shares of functions that run."""
     with _together(("slow_producer", ITEMS, US), ("shares", 12_000)) as workloads:
         profile, (waits, running) = _traced(workloads, *options)
     worst = 0.0
@@ -156,7 +158,8 @@ def _check_account(profile: Profile) -> None:
 
 
 def _shares(profile: Profile, truth: dict[str, Any]) -> float:
-    """Of the time on a core, by function. What walks frame pointers does not see callers without: innermost alone."""
+    """Largest difference of the shares of time on a core, by function. What walks frame pointers does not see callers
+    without: innermost alone."""
     clock = {str(each["function"]): int(each["ns"]) for each in truth["waits"]}
     found = Counter[str]()
     number = 0
@@ -178,7 +181,7 @@ def _shares(profile: Profile, truth: dict[str, Any]) -> float:
 
 
 def _bound(share: float, number: int) -> float:
-    """By how much a share of so many samples may differ: by what few samples do, three deviations."""
+    """Bound for the difference of a share of so many samples: by what few samples do, three deviations."""
     return max(POINTS, 3 * (share * (1 - share) / (number / 2)) ** 0.5)
 
 
@@ -206,7 +209,8 @@ def _together(*programs: tuple[object, ...]) -> Iterator[list[Workload]]:
 
 
 def _traced(workloads: list[Workload], *options: str) -> tuple[Profile, list[dict[str, Any]]]:
-    """What trace-wall wrote of the workloads, from before they begin until after they are done; and their truths."""
+    """Profile that trace-wall wrote of the workloads, from before they begin until after they are done; and their
+    truths."""
     commands.PATIENCE = 300.0  # compiling, and reading of symbols, take minutes on a busy machine
     output = Path("/run/engine.pb.gz")
     pids = ",".join(str(each.pid) for each in workloads)

@@ -43,7 +43,7 @@ sleep 60
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a job left. ``status`` is None when the guest never came to its end; ``log`` is all that there is to read.
+    """Outcome of a job. ``status`` is None when the guest never came to its end; ``log`` is all that there is to read.
 
     ``boot_seconds``: the guest's own clock when the job began; ``seconds``: host time for all of it.
     """

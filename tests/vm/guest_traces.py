@@ -1,4 +1,4 @@
-"""What checks in a guest share: traces of workloads, commands, and the share of complete stacks."""
+"""Common code of the checks in a guest: traces of workloads, commands, and the share of complete stacks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def run(*command: str, timeout: float = 120) -> str:
 
 
 def profile_by(*arguments: str, timeout: float = 120) -> Profile:
-    """What trace-offcpu writes when it is called so."""
+    """Profile that trace-offcpu writes when it is called so."""
     output = Path("/run/profile.pb.gz")
     print(run(TRACE, "--force", "-o", str(output), *arguments, timeout=timeout))
     with output.open("rb") as file:
@@ -50,7 +50,7 @@ def profile_by(*arguments: str, timeout: float = 120) -> Profile:
 
 
 def whole_share(profile: Profile) -> float:
-    """Of the off-CPU time with user stacks, how much is in stacks that reach the thread's start.
+    """Share of the off-CPU time with user stacks that is in stacks which reach the thread's start.
 
     Those that are cut at the limit of frames cannot.
     """

@@ -14,7 +14,7 @@ from kernels import Kernel, cache_folder
 
 
 class HeadersError(Exception):
-    """There are none, and why."""
+    """Error: there are no headers, and why."""
 
 
 def build_folder(kernel: Kernel) -> Path:

@@ -1,4 +1,4 @@
-"""From packages, or from a source tree, to what QEMU boots: an uncompressed kernel, its modules, an initramfs."""
+"""Build of what QEMU boots, from packages or a source tree: an uncompressed kernel, its modules, an initramfs."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def _compile(tree: Path, kernel: Kernel, folder: Path) -> None:
 
 
 def _keep_build_folder(tree: Path, objects: Path, folder: Path) -> None:
-    """Of sources and objects, what it takes to build a module."""
+    """Keeps, of sources and objects, what it takes to build a module."""
     for top in (tree, objects):
         for name in ("include", "scripts", "arch/x86/include"):
             shutil.copytree(top / name, folder / name, symlinks=True, dirs_exist_ok=True)
@@ -217,7 +217,7 @@ def _initramfs(root: Path, release: str) -> Path:
 
 
 def _module_files(root: Path, release: str) -> list[Path]:
-    """In the order in which they have to be loaded."""
+    """Files of modules in the order in which they have to be loaded."""
     files: list[Path] = []
     for name in _MODULES:
         shown = subprocess.run(

@@ -30,12 +30,12 @@ class Kernel:
 
     @property
     def series(self) -> str:
-        """Its version's first two numbers."""
+        """First two numbers of the kernel's version."""
         return self.name.partition("-")[0]
 
     @property
     def fragments(self) -> tuple[Path, ...]:
-        """What is merged into its configuration, where it is built from source."""
+        """Fragments that are merged into its configuration, where it is built from source."""
         names = ("base", *self.name.split("-")[1:])
         return tuple(Path(__file__).with_name(f"kernel-{name}.config") for name in names)
 
@@ -58,6 +58,6 @@ def named(name: str) -> Kernel:
 
 
 def cache_folder() -> Path:
-    """Where packages and images are kept between runs."""
+    """Folder in which packages and images are kept between runs."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "stallscope" / "vm"

@@ -55,7 +55,7 @@ _TROUBLE = re.compile(r"WARNING:|BUG:|Oops|Call Trace:|soft lockup|rcu.*stall|ge
 
 
 def missing() -> str:
-    """What this machine lacks to boot guests; empty if nothing."""
+    """Text on what this machine lacks to boot guests; empty if nothing."""
     if os.geteuid() != 0:
         return "guests see the host's files as the user who starts them: it takes root"
     absent = [name for name in (guest.QEMU, str(image.BUSYBOX), "cpio") if not shutil.which(name)]

@@ -98,7 +98,7 @@ class Ran:
 
 
 def nvidia() -> str:
-    """What is waited for, and the ioctls. Returns what was measured. AssertionError where it is wrong."""
+    """Checks what is waited for, and the ioctls. Returns what was measured. AssertionError where it is wrong."""
     with _driver():
         waits = _check_waits(_ran(OffCpu()))
         counted = _check_ioctls(_ran(Ioctl()))
@@ -111,7 +111,7 @@ def nvidia() -> str:
 
 
 def nvidia_holder() -> str:
-    """Who has the lock, asleep or on a core."""
+    """Checks who has the lock, asleep or on a core."""
     with _driver():
         slept = _check_holder(_ran(WakeUp(), Locks(), beside_monitor=True))
         _set("spin", 1)
@@ -211,7 +211,8 @@ def _close(found: float, truth: float, what: object, slack: int = 0) -> float:
 
 
 def _check_path(ran: Ran) -> None:
-    """Those who are blocked for the lock show how they came there. (On the way, a thread may be taken off its core.)"""
+    """Checks that those who are blocked for the lock show how they came there. (On the way, a thread may be taken off
+    its core.)"""
     time: Counter[bool] = Counter()
     stacks: Counter[str] = Counter()
     for sample in ran.traced.samples(WRITE):
@@ -225,15 +226,15 @@ def _check_path(ran: Ran) -> None:
 
 
 def _check_blocked(ran: Ran, on_cpu: int) -> None:
-    """What is waited for the lock off a core: the kernel polls for it for as long as its owner runs, and this is a part
-    of the calls' time on a core, ``on_cpu``."""
+    """Checks what is waited for the lock off a core: the kernel polls for it for as long as its owner runs, and this is
+    a part of the calls' time on a core, ``on_cpu``."""
     waited, took = sum(sample.values[0] for sample in ran.traced.samples(WRITE)), ran.driver["api_write_ns"]
     print(f"{WRITE}: {waited / 1e6:.1f} ms of {took / 1e6:.1f} ms, {on_cpu / 1e6:.1f} ms on a core")
     assert took - on_cpu <= waited <= took, (waited, took, on_cpu)
 
 
 def _check_waits(ran: Ran) -> float:
-    """What each process waited in the query; and where. Returns the largest difference."""
+    """Checks what each process waited in the query; and where. Returns the largest difference."""
     _check_path(ran)
     _check_blocked(ran, sum(ran.truth("on_cpu", pid) for pid in ran.pids))
     return max(
@@ -247,8 +248,8 @@ def _check_waits(ran: Ran) -> float:
 
 
 def _check_locks(ran: Ran) -> float:
-    """What all of them waited for each lock, also on a core: the kernel's semaphores are polled while their owner runs.
-    Returns the largest difference."""
+    """Checks what all of them waited for each lock, also on a core: the kernel's semaphores are polled while their
+    owner runs. Returns the largest difference."""
     worst = 0.0
     for function, counter in ((WRITE, "api_write_ns"), (READ, "api_read_ns"), (GPU, "gpu_ns")):
         took = sum(sample.values[0] for sample in ran.traced.samples(function))

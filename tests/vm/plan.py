@@ -1,4 +1,4 @@
-"""Which checks are for which kernel, and which engine each of them is about."""
+"""Plan of the checks for each kernel, and of the engine that each of them is about."""
 
 from __future__ import annotations
 

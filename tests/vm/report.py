@@ -117,7 +117,7 @@ def kept(page: str) -> list[Result]:
 
 
 def _seconds(page: str) -> dict[tuple[str, str], float]:
-    """By kernel and check, of the second table."""
+    """Seconds by kernel and check, of the second table."""
     checks = {title: check for check, title in TITLES.items()}
     found: dict[tuple[str, str], float] = {}
     names: list[str] = []
@@ -142,7 +142,7 @@ def _of_engines(kernels: Sequence[Kernel], by_case: Mapping[tuple[str, str], Res
 
 
 def _of_engine(engine: str, mine: Mapping[str, Result]) -> str:
-    """What the checks of one kernel say of an engine."""
+    """Text of the checks of one kernel on an engine."""
     checks = [mine[check] for check in plan.ENGINES[engine] if check in mine]
     refusals = [result for check, result in mine.items() if engine in plan.REFUSALS.get(check, ())]
     if failed := [result.check for result in (*checks, *refusals) if not result.ok]:
@@ -153,7 +153,7 @@ def _of_engine(engine: str, mine: Mapping[str, Result]) -> str:
 
 
 def _said(result: Result) -> str:
-    """What it measured, or the beginning of why it failed, without a folder of the machine."""
+    """Figures that a check measured, or the beginning of why it failed, without a folder of the machine."""
     if not result.failure:
         return result.figures
     why = result.failure.replace(f"{Path(__file__).resolve().parents[2]}/", "")

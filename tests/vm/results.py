@@ -1,4 +1,4 @@
-"""What came out of checks, kept as files: one for each check on each kernel, so that any of them can be run anew."""
+"""Results of checks, kept as files: one for each check on each kernel, so that any of them can be run anew."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FOLDER = ROOT / "build" / "vm" / "results"
 
 @dataclass(frozen=True)
 class Result:
-    """What came out of one check on one kernel. ``figures``: what it measured; ``failure``: why it failed, or empty.
+    """Result of one check on one kernel. ``figures``: what it measured; ``failure``: why it failed, or empty.
 
     ``date``: of the run, YYYY-MM-DD in UTC; ``commit``: of the checkout, with a + if it had changes.
     """
@@ -38,7 +38,7 @@ class Result:
 
 
 def save(result: Result) -> None:
-    """In place of what was known of this check on this kernel."""
+    """Saves a result in place of what was known of this check on this kernel."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     _file(result.kernel, result.check).write_text(json.dumps(asdict(result), indent=1))
 
@@ -55,7 +55,7 @@ def today() -> str:
 
 @lru_cache
 def commit() -> str:
-    """Of this checkout, as it is when this is first called. What docs/ has does not count as a change."""
+    """Commit of this checkout, as it is when this is first called. What docs/ has does not count as a change."""
 
     def git(*words: str) -> str:
         done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True)

@@ -136,7 +136,7 @@ def _by_name(profile: Profile, value: Callable[[CallTimes], _Value]) -> dict[tup
 
 
 def _compare_stacks(ours: Profile, theirs: Profile) -> int:
-    """How many sets of functions calls were blocked in, which have to be the same."""
+    """Number of sets of functions calls were blocked in, which have to be the same."""
     one, other = (_blocked(profile) for profile in (ours, theirs))
     assert one.keys() == other.keys(), one.keys() ^ other.keys()
     for functions, time in one.items():

@@ -73,7 +73,7 @@ def ended(process: subprocess.Popen[str], output: str, *, by_us: bool = True) ->
 
 
 def _difference(ours: Profile, theirs: Profile, function: str) -> float:
-    """By what share the times differ. The stacks have to have the same functions."""
+    """Share by which the times differ. The stacks have to have the same functions."""
     times = [_times(profile, function) for profile in (ours, theirs)]
     one, other = (set(each) for each in times)
     assert one == other, f"{function}: stacks with other functions: {one ^ other}"

@@ -102,7 +102,7 @@ PLAIN = {
 
 
 def module_of(kernel: str, check: str) -> Path:
-    """Where the module of a check is."""
+    """Path of the module of a check."""
     return ROOT / "build" / "vm" / f"{OF_CHECKS[check]}-{kernel}.ko"
 
 
@@ -137,7 +137,7 @@ def usage(script: str) -> list[str]:
 
 
 def plain_module(kernel: str, script: str) -> Path:
-    """Where the module of a script by itself is."""
+    """Path of the module of a script by itself."""
     return ROOT / "build" / "vm" / f"plain_{script}-{kernel}" / f"plain_{script}.ko"
 
 
@@ -162,7 +162,7 @@ def make_plain(kernel: Kernel) -> None:
 
 
 def preparation(kernel: Kernel, check: str) -> str:
-    """What a guest does before the check, in shell: the suite's staprun, and its C library, take the place of ours.
+    """Commands of a guest before the check, in shell: the suite's staprun, and its C library, take the place of ours.
 
     Where ``auto`` is to come to the engine stap by itself, a stap and a build folder are there.
     """

@@ -32,7 +32,7 @@ def run() -> str:
 
 
 def _profile(script: str, plain: Plain) -> tuple[Profile, dict[str, Any]]:
-    """What a script tells of its workload, and the workload's truth. It is ended as stap/README.md says."""
+    """Profile of a script's workload, and the workload's truth. It is ended as stap/README.md says."""
     module, text = plain_module(os.environ["STALLSCOPE_VM"], script), Path(f"/run/{script}.stap.txt")
     if script == "cuda":
         move_to_memory(Path(PRODUCER))  # hides the other workloads: it is the last script
@@ -58,7 +58,7 @@ def _profile(script: str, plain: Plain) -> tuple[Profile, dict[str, Any]]:
 
 
 def _waits(profile: Profile, truth: Mapping[str, Any]) -> str:
-    """Of functions, by the workload's own clock."""
+    """Differences of functions' waits from the workload's own clock."""
     worst = 0.0
     for wait in truth["waits"]:
         own = [sample for sample in profile.samples if any(frame.name == wait["function"] for frame in sample.stack)]
@@ -81,7 +81,7 @@ def _ioctls(profile: Profile, truth: Mapping[str, Any]) -> str:
 
 
 def _shares(profile: Profile, truth: Mapping[str, Any]) -> str:
-    """Of samples, those of each function."""
+    """Differences of each function's share of the samples."""
     number = sum(sample.values[0] for sample in profile.samples)
     clock = {wait["function"]: wait["ns"] for wait in truth["waits"]}
     found = dict.fromkeys(clock, 0)

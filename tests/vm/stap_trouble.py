@@ -32,7 +32,8 @@ DEEP = 60
 
 
 def stap_storm() -> str:
-    """What the scripts saw of each thread's switches, and what they say they lost, is what the kernel counted."""
+    """Checks that what the scripts saw of each thread's switches, and what they say they lost, is what the kernel
+    counted."""
     with contextlib.ExitStack() as stack:
         workloads = [stack.enter_context(Workload("futex_pingpong", ROUNDS, linger=True)) for _ in range(PINGPONGS)]
         profile, truths = _traced(workloads)
@@ -59,7 +60,7 @@ def _check_closed(profile: Profile) -> None:
 
 
 def _switches(profile: Profile, truths: list[dict[str, Any]]) -> tuple[Counter[int], Counter[int]]:
-    """By thread: the waits in the profile, and the kernel's count of its switches while it worked."""
+    """Waits in the profile by thread, and the kernel's count of its switches while it worked."""
     kernel = Counter({t["tid"]: t["voluntary"] + t["involuntary"] for each in truths for t in each["threads"]})
     counted: Counter[int] = Counter()
     for sample in profile.samples:
@@ -149,13 +150,13 @@ def _check_sleepers(profile: Profile) -> str:
 
 
 def _voluntary(pid: int) -> list[int]:
-    """How often each thread has waited."""
+    """Number of waits of each thread."""
     texts = [file.read_text() for file in sorted(Path(f"/proc/{pid}/task").glob("*/status"))]
     return [int(text.split("\nvoluntary_ctxt_switches:")[1].split()[0]) for text in texts]
 
 
 def _traced(workloads: Sequence[Workload]) -> tuple[Profile, list[dict[str, Any]]]:
-    """From before they begin until after they are done."""
+    """Traces from before they begin until after they are done."""
     with _tracer(*(each.pid for each in workloads)) as tracer:
         tracer.ready()
         for each in workloads:

@@ -46,7 +46,7 @@ _CHECKOUT = Path(__file__).resolve().parents[2]
 
 @lru_cache
 def root(kernel: Kernel) -> Path:
-    """Where the suite of the kernel is unpacked. Minutes for the first time."""
+    """Folder where the suite of the kernel is unpacked. Minutes for the first time."""
     headers = kernel.package.replace("linux-image", "linux-headers")
     debs = fetch_with_needs(kernel.suite, (*_PACKAGES, headers), without="linux-image")
     key = hashlib.sha256(" ".join(sorted(deb.name for deb in debs)).encode()).hexdigest()[:16]

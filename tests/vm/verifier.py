@@ -1,4 +1,4 @@
-"""What the verifier of the running kernel says of each program: instructions looked at, and the deepest stack.
+"""Figures of the running kernel's verifier for each program: instructions looked at, and the deepest stack.
 
 The log tells the stack of each function that is left; which calls which follows from the instructions as the verifier
 has left them (linux/bpf.h: struct bpf_insn; the jit_subprogs() of kernel/bpf/verifier.c keeps the distance of a call).
@@ -118,7 +118,7 @@ def _deepest(program: Program, depths: Sequence[int]) -> int:
 
 
 def _instructions(program: Program) -> list[int]:
-    """Of struct bpf_prog_info: xlated_prog_len at 20, xlated_prog_insns at 32."""
+    """Instructions of struct bpf_prog_info: xlated_prog_len at 20, xlated_prog_insns at 32."""
     length = ctypes.c_uint32.from_buffer(_info(program, {}), 20).value
     words = (ctypes.c_uint64 * (length // 8))()
     _info(program, {20: length, 32: ctypes.addressof(words)})
@@ -126,7 +126,7 @@ def _instructions(program: Program) -> list[int]:
 
 
 def _functions(program: Program) -> list[int]:
-    """Their first instructions: func_info_rec_size at 132, func_info at 136, nr_func_info at 144."""
+    """First instructions of a program's functions: func_info_rec_size at 132, func_info at 136, nr_func_info at 144."""
     count = ctypes.c_uint32.from_buffer(_info(program, {}), 144).value
     records = (ctypes.c_uint32 * (2 * count))()  # struct bpf_func_info
     _info(program, {132: 8, 136: ctypes.addressof(records), 144: count})

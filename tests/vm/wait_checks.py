@@ -20,7 +20,8 @@ from stallscope.tracers.measures.wakeup import WakeUp
 
 
 def wakeup() -> str:
-    """Who ended each wait: the stage before, with its own stack; a timer; and all of the blocked time is told."""
+    """Checks who ended each wait: the stage before, with its own stack; a timer; and all of the blocked time is
+    told."""
     found = traced("pipe_chain", 4, 200, 200, measures=(OffCpu(), WakeUp(4, alone=False)))
     column = found.profile.index("blocked")
     told, right, stacks = Counter[bool](), Counter[str](), Counter[bool]()
