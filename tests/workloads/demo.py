@@ -50,7 +50,7 @@ def _time_calls(processes: int, seconds: float) -> int:
 
 
 def _time_standin(processes: int) -> int:
-    """The same with the stand-ins for CUDA's libraries, whose device a process serves through FUSE."""
+    """Times the stand-ins for CUDA's libraries, whose device a process serves through FUSE."""
     print("Instead, the stand-ins for CUDA's libraries, with a device in user space:")
     return _trace_cuda("--", "sh", "-c", f"build/workloads/cuda_calls plain {processes} 200 >/dev/null")
 

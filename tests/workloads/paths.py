@@ -1,4 +1,4 @@
-"""Where each thread of the programs without frame pointers stands in the end.
+"""Places of the threads of the programs without frame pointers in the end.
 
 By program and thread: functions that are on its stack in this order, the outermost first, with others between them.
 """

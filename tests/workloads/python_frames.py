@@ -139,7 +139,7 @@ def work(name, function):
 
 
 def stack(thread):
-    """Its functions, outermost first."""
+    """Functions of a thread, outermost first."""
     frames, frame = [], sys._current_frames()[thread.ident]
     while frame:
         code = frame.f_code

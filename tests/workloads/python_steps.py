@@ -170,7 +170,7 @@ def by_map():
 
 
 def in_place():
-    """In a loop: specialised instructions call it."""
+    """Calls in a loop: specialised instructions call it."""
     for number in range(3):
         begin = time.monotonic_ns()
         plain(number)

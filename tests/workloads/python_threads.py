@@ -95,7 +95,7 @@ def compress() -> None:
 
 
 def work(name: str, function: Callable[[], None]) -> None:
-    """What the thread `name` does until the process ends."""
+    """Runs the thread `name` until the process ends."""
     with open("/proc/thread-self/comm", "w", encoding="ascii") as comm:
         comm.write(name)
     wait = waits[name] = python_workload.wait_record(name)

@@ -104,7 +104,7 @@ async def waits_a_while(seconds):
 
 
 def provide():
-    """For `takes`, `locks` and `receives`: it is no part of the truth."""
+    """Serves `takes`, `locks` and `receives`: it is no part of the truth."""
     while not over.is_set():
         with lock:
             time.sleep(0.003)

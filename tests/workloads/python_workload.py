@@ -1,4 +1,4 @@
-"""What the workloads in Python share, as workload.c is for those in C. For any CPython from 3.8 on."""
+"""Common code of the workloads in Python, as workload.c is for those in C. For any CPython from 3.8 on."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def get_ready(tids: Iterable[int] = ()) -> int:
 
 
 def wait_record(name: str) -> dict[str, Any]:
-    """Of the waits of this thread, none of which was yet; ``ns`` is by the thread's own clock."""
+    """Record of the waits of this thread, none of which was yet; ``ns`` is by the thread's own clock."""
     return {"function": name, "pid": os.getpid(), "tid": threading.get_native_id(), "calls": 0, "ns": 0}
 
 

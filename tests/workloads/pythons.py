@@ -79,13 +79,13 @@ def runtime_in(pid: int) -> tuple[Mapping, Runtime, int]:
 
 
 def layout_in(pid: int, memory: Memory) -> Layout:
-    """Of a process's interpreter."""
+    """Layout of a process's interpreter."""
     _, runtime, address = runtime_in(pid)
     return layout_of(runtime.version, address, memory)
 
 
 def inside_of(pid: int, memory: Memory, salt: int) -> Inside:
-    """What functions are read with."""
+    """Knowledge with which functions are read."""
     _, runtime, address = runtime_in(pid)
     bias = address - runtime.vaddr
     return Inside(layout_in(pid, memory), bias + runtime.code_type, bias + runtime.text_type, salt)

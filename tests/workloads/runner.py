@@ -20,7 +20,8 @@ _IN_PYTHON = ("python_calls", "python_threads", "python_frames", "python_steps",
 
 
 class WorkloadFailed(Exception):
-    """It ended with another status than 0, or without its truth: what it said on standard error."""
+    """Error for a workload that ended with another status than 0, or without its truth: what it said on standard
+    error."""
 
 
 class Workload:
@@ -112,7 +113,7 @@ class SettledWorkload(Workload):
         return truth
 
     def _waits(self) -> int:
-        """How often the main thread waited so far, -1 if it does not wait now: proc(5)."""
+        """Number of the main thread's waits so far, -1 if it does not wait now: proc(5)."""
         lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
         status = dict(line.split(":\t", 1) for line in lines)
         return int(status["voluntary_ctxt_switches"]) if status["State"][0] == "S" else -1

@@ -22,7 +22,7 @@ _SETTLED = 1.0
 
 
 class MissingError(Exception):
-    """Which package a build needs."""
+    """Error that names the package that a build needs."""
 
 
 @dataclass(frozen=True)

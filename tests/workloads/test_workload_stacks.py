@@ -16,7 +16,7 @@ from truths import by_function
 
 @pytest.mark.parametrize("program", PATHS)
 def test_threads_stand_where_the_truth_says(program: str) -> None:
-    """By eu-stack, which needs no frame pointers."""
+    """Stacks are read by eu-stack, which needs no frame pointers."""
     with SettledWorkload(program, 300, linger=True) as workload:
         names = {tid: Path(f"/proc/{workload.pid}/task/{tid}/comm") for tid in workload.tids}
         workload.release()

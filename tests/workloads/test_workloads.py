@@ -34,7 +34,7 @@ THREAD_NAMES = [
 
 
 def blocked(thread: dict[str, Any]) -> int:
-    """What is left of the wall time, in ns, by the kernel's accounts; with what interrupts and the hypervisor took."""
+    """Rest of the wall time, in ns, by the kernel's accounts; with what interrupts and the hypervisor took."""
     assert thread["runnable_ns"] >= 0, "no /proc/thread-self/schedstat"
     return int(thread["wall_ns"] - thread["cpu_ns"] - thread["runnable_ns"])
 
