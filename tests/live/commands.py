@@ -54,7 +54,7 @@ class Finished:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """What --json printed."""
+        """Object that --json printed."""
         found: dict[str, Any] = json.loads(self.out)
         return found
 
@@ -76,13 +76,13 @@ class Finished:
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """Ours, as no sudo changed it and with a capable terminal."""
+    """Environment of ours, as no sudo changed it and with a capable terminal."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SUDO_", "STALLSCOPE_"))}
     return {**kept, "TERM": "xterm", "LC_ALL": "C.UTF-8", **changes}
 
 
 def sudo(uid: int = NOBODY, gid: int = NOBODY) -> dict[str, str]:
-    """What sudo leaves in the environment of a command that this user runs as root."""
+    """Variables that sudo leaves in the environment of a command that this user runs as root."""
     return {"SUDO_UID": str(uid), "SUDO_GID": str(gid), "SUDO_USER": "somebody"}
 
 
@@ -225,7 +225,7 @@ def check_counts(traced: Traced, truth: dict[str, Any] | None = None) -> None:
 
 
 def command_truth(out: str) -> dict[str, Any]:
-    """What a workload that ran as ``-- COMMAND`` told on the standard output that it shared with the tracer."""
+    """Truth that a workload which ran as ``-- COMMAND`` told on the standard output that it shared with the tracer."""
     lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
     (truth,) = [line for line in lines if "waits" in line]
     found: dict[str, Any] = truth

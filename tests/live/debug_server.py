@@ -37,7 +37,7 @@ class DebugServer:
             raise
 
     def environment(self, cache: Path) -> dict[str, str]:
-        """Of a client."""
+        """Environment of a client."""
         return {"DEBUGINFOD_URLS": self.url, "DEBUGINFOD_CACHE_PATH": str(cache)}
 
     def _wait_for(self, url: str) -> None:

@@ -56,7 +56,7 @@ class HotRow:
         return self.pids[-1]
 
     def roots(self, seconds: float) -> dict[int, Counter[int]]:
-        """How often each session was seen to be blocked by each other one, at the end of the queue, by
+        """Number of times that each session was seen to be blocked by each other one, at the end of the queue, by
         pg_blocking_pids(), which is asked for so long."""
         found: dict[int, Counter[int]] = {}
         watch = f"{' '.join(_BLOCKING.split())} \\watch {_EVERY}\n"

@@ -64,7 +64,7 @@ TruthStack = list[TruthFrame]
 
 
 def eu_stacks(pid: int) -> dict[int, TruthStack]:
-    """By thread. AssertionError when eu-stack could not see it all."""
+    """Stacks by thread. AssertionError when eu-stack could not see it all."""
     command = ["eu-stack", "--raw", "-n", "0", "-p", str(pid)]
     finished = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert finished.returncode == 0, finished.stderr
@@ -78,7 +78,7 @@ def eu_stacks(pid: int) -> dict[int, TruthStack]:
 
 
 def gdb_stacks(pid: int) -> dict[int, TruthStack]:
-    """By thread, without the frames that gdb makes up for inlined functions and tail calls.
+    """Stacks by thread, without the frames that gdb makes up for inlined functions and tail calls.
 
     gdb guesses where code has no unwind table (made at run time): it is no witness there.
     """
@@ -157,7 +157,7 @@ def plain(name: str) -> str:
 
 
 def differences(ours: Sequence[Frame], truth: TruthStack, deepest: int | None = None) -> list[str]:
-    """What is not equal, frame by frame and readable; empty when all is.
+    """Differences, frame by frame and readable; empty when all is equal.
 
     ``deepest``: how many frames, from the innermost on, may be there of a stack that has more.
     """
@@ -229,7 +229,7 @@ def _debug_file(path: str) -> str:
 
 @lru_cache(4096)
 def _demangled(names: tuple[str, ...]) -> tuple[str, ...]:
-    """By c++filt, which knows C++ and Rust."""
+    """Names demangled by c++filt, which knows C++ and Rust."""
     text = "".join(re.sub(r"\.llvm\.\d+$", "", name) + "\n" for name in names)
     finished = subprocess.run(["c++filt"], input=text, capture_output=True, text=True, check=True)
     return tuple(finished.stdout.splitlines())

@@ -1,4 +1,4 @@
-"""What a capture answers is what the trace answered."""
+"""Answers of captures, which are those of the traces."""
 
 from __future__ import annotations
 

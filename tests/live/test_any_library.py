@@ -292,7 +292,7 @@ int main(void) { return outer_call(0) == 77; }
 
 
 def test_the_first_call_of_a_command_has_its_function(gcc: str, tmp_path: Path) -> None:
-    """It begins before the mappings of the program are known, so that a walk ends in the first frame."""
+    """The call begins before the mappings of the program are known, so that a walk ends in the first frame."""
     (tmp_path / "first.c").write_text(FIRST)
     (tmp_path / "at_once.c").write_text(AT_ONCE)
     library, program, out = tmp_path / "libfirst.so", tmp_path / "at_once", tmp_path / "x.pb.gz"

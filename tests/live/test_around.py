@@ -34,7 +34,7 @@ FIRST = next(iter(interpreters().values()))
 
 
 def usleep(python: Sequence[str] = FIRST) -> Targets:
-    """Of the C library of this interpreter."""
+    """Target in the C library of this interpreter."""
     ask = [*python, "-c", "import ctypes; ctypes.CDLL('libc.so.6'); print(open('/proc/self/maps').read())"]
     maps = subprocess.run(ask, capture_output=True, text=True, check=True).stdout.split()
     (libc,) = {part for part in maps if part.endswith("/libc.so.6")}
@@ -52,7 +52,8 @@ def drawn(traced: Traced) -> list[tuple[str, str, int, int]]:
 
 
 def check_functions(traced: Traced, *functions: str) -> None:
-    """Of each of these functions there is a slice for each time that the program was in it, and within that time."""
+    """Checks that each of these functions has a slice for each time that the program was in it, and within that
+    time."""
     found = drawn(traced)
     for function in functions:
         expected = [(begin, end) for name, begin, end in traced.truth["spans"] if name == function]

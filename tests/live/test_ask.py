@@ -122,7 +122,7 @@ def summary(done: Finished) -> dict[str, Any]:
 
 
 def buckets(values: list[int]) -> dict[tuple[int, int], int]:
-    """As answers have them."""
+    """Buckets as answers have them."""
     found: dict[tuple[int, int], int] = {}
     for value in values:
         bits = abs(value).bit_length()
@@ -169,7 +169,8 @@ def test_only_calls_that_are_asked_for(program: Path, where: str, wanted: list[i
 
 @pytest.mark.parametrize("where", ["arg2 > 5", "retval > 0"])
 def test_the_latency_of_calls_that_are_asked_for(program: Path, where: str) -> None:
-    """Within 3 % or 5 µs a call of what the program measures inside of them, its own clock calls included."""
+    """Latencies are within 3 % or 5 µs a call of what the program measures inside of them, its own clock calls
+    included."""
     done = ask(program, "--where", where)
     (spent,) = [json.loads(line)["spent"] for line in done.out.splitlines() if line.startswith('{"spent')]
     (call,) = load(program.with_name("x.pb.gz")).calls
@@ -204,7 +205,7 @@ def test_only_calls_of_a_length(program: Path) -> None:
 
 
 def test_waits_in_calls_that_do_not_count(program: Path) -> None:
-    """Those that sleep have results above 0."""
+    """Calls that sleep have results above 0."""
     waits = {}
     for where in ("retval > 0", "retval < 0"):
         ask(program, "--where", where)
@@ -272,7 +273,8 @@ def test_functions_without_the_argument_are_left_out(program: Path) -> None:
 @pytest.mark.parametrize("way", Way)
 @pytest.mark.parametrize("shape", [SHAPES[0], SHAPES[-1]], ids=lambda shape: shape.name)
 def test_each_way_of_the_kernel(trace: Trace, way: Way, shape: Shape) -> None:
-    """The same answers, whether one program runs at entry and return, or two, and however the scope is judged."""
+    """The answers are the same, whether one program runs at entry and return, or two, and however the scope is
+    judged."""
     asked = Asked.parse(where=["retval == retval && arg1 != 0"], sums=["tid"], prints=["comm"])
     lines: list[str] = []
     targets = Targets.of([Target.parse(f"{FOLDER}/sleeps:sleep_*ms")])

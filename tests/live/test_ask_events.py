@@ -97,7 +97,7 @@ def nothing_lost(found: dict[str, Any]) -> bool:
 
 
 def test_arguments_of_a_probe_in_several_places(program: Path) -> None:
-    """In registers, memory and a constant: each place has them elsewhere."""
+    """Each place has the arguments elsewhere: in registers, memory and a constant."""
     done = ask(program, f"u:{program}:item", "--hist", "arg1", "--sum", "arg2", "--count-by", "str(arg3)", "--json")
     found = summary(done)
     assert [(each["name"], each["count"]) for each in found["events"]] == [("test:item", 3 * ROUNDS)]
@@ -156,7 +156,7 @@ def test_probes_whose_arguments_cannot_be_read(program: Path) -> None:
 
 
 def test_entries_of_functions(program: Path) -> None:
-    """By register, and by name from debug information; what they return is not known."""
+    """Arguments are known by register, and by name from debug information; what functions return is not known."""
     for n, name in (("i32(arg1)", "str(arg2)"), ("n", "name")):
         line = ["--count", f"{program}:take", "--where", f"{n} > 2", "--sum", n, "--count-by", name, "--json"]
         found = summary(ask(program, *line))
@@ -170,7 +170,7 @@ def test_entries_of_functions(program: Path) -> None:
 
 
 def test_how_often_each_result_was_there(program: Path) -> None:
-    """Of functions that are timed, too: of arguments and results together."""
+    """Functions that are timed can be counted by arguments and results together."""
     found = summary(ask(program, f"{program}:take", "--count-by", "i32(retval) + 1", "--count-by", "name", "--json"))
     numbers, names = ({each["value"]: each["count"] for each in answer["values"]} for answer in found["answers"])
     if "apple" in numbers:
@@ -180,7 +180,7 @@ def test_how_often_each_result_was_there(program: Path) -> None:
 
 
 def test_more_values_than_are_kept(tmp_path: Path) -> None:
-    """What has no room is counted together."""
+    """Values that have no room are counted together."""
     rounds = 40_000
     out = tmp_path / "x.pb.gz"
     line = [f"u:{USDT}:shop:sale", "--count-by", "arg1", "--count-by", "arg1 / 20000", "-o", out, "--", USDT, rounds]
@@ -194,7 +194,7 @@ def test_more_values_than_are_kept(tmp_path: Path) -> None:
 
 
 def test_fields_of_tracepoints(tmp_path: Path) -> None:
-    """What a shell executes, and what else begins meanwhile, is known."""
+    """Programs that a shell executes, and others that begin meanwhile, are known."""
     script = "for i in 1 2 3 4 5; do /bin/true; done; /bin/sleep 0.01"
     line = ["t:sched:sched_process_exec", "--where", "args.pid == tid && filename != ''".replace("''", '""')]
     line += ["--count-by", "filename", "--print", "filename, args.pid"]
@@ -271,7 +271,7 @@ def test_intervals(program: Path, tmp_path: Path) -> None:
 
 
 def test_statements_of_postgres(require: Callable[[bool, str], None], tmp_path: Path) -> None:
-    """Their texts are those of the script."""
+    """Texts of the statements are those of the script."""
     home, out = programs(), tmp_path / "x.pb.gz"
     require(home is not None, "no PostgreSQL (Debian's package postgresql)")
     with HotRow(quick=2, slow_ms=20) as row:
@@ -293,7 +293,7 @@ def test_statements_of_postgres(require: Callable[[bool, str], None], tmp_path: 
 @pytest.mark.parametrize("way", [Way.MULTI, Way.SINGLE])
 @pytest.mark.parametrize("shape", [SHAPES[0], SHAPES[-1]], ids=lambda shape: shape.name)
 def test_each_way_of_the_kernel(trace: Trace, way: Way, shape: Shape) -> None:
-    """The same answers, however probes get there and the scope is judged."""
+    """The answers are the same, however probes get there and the scope is judged."""
     targets = [Target.parse(f"{FOLDER}/sleeps:sleep_*ms")]
     events = Events.all_of(targets, [EventTarget.parse("t:syscalls:sys_enter_nanosleep")])
     asked = Asked.parse(where=["tid == pid"], sums=["1 + pid - tid"], counts=["comm"])

@@ -59,7 +59,7 @@ def times(profile: Profile, functions: tuple[str, ...], *, running: bool) -> Cou
 
 
 def waits_in(profile: Profile, function: str) -> int:
-    """How often a thread was blocked in it."""
+    """Number of times that a thread was blocked in a function."""
     return sum(
         sample.values[1]
         for sample in profile.samples
@@ -68,7 +68,7 @@ def waits_in(profile: Profile, function: str) -> int:
 
 
 def check_closure(profile: Profile) -> None:
-    """On a core + blocked + runnable is a thread's wall-clock time."""
+    """Checks that on a core + blocked + runnable is a thread's wall-clock time."""
     assert profile.threads
     for thread in profile.threads:
         assert thread.on_cpu + thread.runnable + sum(thread.blocked.values()) == thread.wall
@@ -190,7 +190,7 @@ def test_what_does_not_fit_is_told_with_its_time(tmp_path: Path) -> None:
 
 
 def test_programs_have_no_btf() -> None:
-    """Nor does what they call: see also tests/tracers/engines/bcc/test_programs.py."""
+    """Programs, and what they call, have no type information: see also tests/tracers/engines/bcc/test_programs.py."""
     made = make(Choice(samples=True))
     tables = Tables(1024)
     try:

@@ -56,7 +56,7 @@ def test_rare_stacks_are_put_together(live: None) -> None:
 
 
 def test_stacks_that_were_forgotten_come_again(live: None) -> None:
-    """The same ways again and again: what one part of the trace has forgotten, the next one has to name."""
+    """The workload's ways come again and again: what one part of the trace has forgotten, the next one has to name."""
     found = traced(OffCpu(), memory=_OURS + (3 << 20), ways=4_000)
     check_time(found)
     assert found.counters["new_stacks"] > 2 * 4_000

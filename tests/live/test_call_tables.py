@@ -49,7 +49,7 @@ COPYING = "^cudaMemcpy$"
 
 
 def joined(program: str) -> tuple[Ioctl, Calls]:
-    """Its cudaMemcpy() copies 64 bytes to the device, and makes an ioctl."""
+    """Measures of a program whose cudaMemcpy() copies 64 bytes to the device, and makes an ioctl."""
     ioctls = Ioctl(alone=False)
     wanted = Wanted(libraries=(Library.at(str(FOLDER / program)),), symbols=re.compile(COPYING))
     return ioctls, Calls(wanted)
@@ -179,7 +179,7 @@ def test_what_a_storm_of_processes_made(trace: Trace, small: None) -> None:
 
 
 def test_what_calls_made_does_not_outgrow_the_tables(trace: Trace) -> None:
-    """They are emptied while the trace runs: there are more entries than the 1,024 for which they have room."""
+    """The tables are emptied while the trace runs: there are more entries than the 1,024 for which they have room."""
     profile = trace("fork_storm", 1500, 4, measures=joined("fork_storm"), table_entries=4096).profile
     assert sum(one.count for one in profile.call_ioctls) == sum(one.count for one in profile.copies) == 1500
     assert not profile.lost["ioctls in calls"] and not profile.lost["copies"]

@@ -66,7 +66,8 @@ def traced(cache: Path, tmp_path: Path) -> Callable[..., tuple[Finished, Profile
 
 @pytest.fixture
 def held(cache: Path) -> Held:
-    """While it is held, the table of a file is not compiled: somebody else says that he does that."""
+    """Holds the claim of a file's table: while it is held, the table is not compiled, since somebody else says that he
+    does that."""
 
     @contextmanager
     def hold(path: Path = LIBC) -> Iterator[None]:
@@ -242,7 +243,7 @@ def naps(require: Callable[[bool, str], None], tmp_path: Path) -> Callable[..., 
 def test_first_trace_of_a_command_is_complete(
     form: str, tmp_path: Path, traced: Callable[..., tuple[Finished, Profile]], naps: Callable[..., Path]
 ) -> None:
-    """Whichever way a program is begun."""
+    """The trace is complete, whichever way a program is begun."""
     program = naps("-static") if form == "static" else naps()
     script = tmp_path / "script"
     script.write_text(f"#!/usr/bin/env -S {SYSTEM_PYTHON} -u\n{SCRIPT}")
@@ -264,7 +265,8 @@ def test_first_trace_of_a_command_is_complete(
 
 @pytest.mark.parametrize("changes", [{}, sudo()], ids=["root", "under sudo"])
 def test_a_command_is_held_until_its_tables_are_there(changes: dict[str, str], cache: Path, held: Held) -> None:
-    """It does nothing before, and sees nothing of it: nobody traces it, its parent is the tracer, time is its own."""
+    """The command does nothing before, and sees nothing of it: nobody traces it, its parent is the tracer, time is its
+    own."""
     with open_folder_of() as folder:
         code = "exec grep -E '^(TracerPid|PPid|Uid|SigIgn|SigBlk):' /proc/self/status"
         script = folder / "script"
@@ -369,7 +371,7 @@ def test_without_a_cache_it_says_that_it_compiles_every_time(
 def test_a_thread_that_waits_for_a_core_is_walked_again_when_tables_come(
     cache: Path, held: Held, tmp_path: Path
 ) -> None:
-    """It never blocks, and hardly ever runs: another has its core."""
+    """The thread never blocks, and hardly ever runs: another has its core."""
     path = tmp_path / "out.pb.gz"
     alone = ("taskset", "-c", "0")
     with Workload("spinner", 60_000, prefix=("nice", "-n", "19", *alone), linger=True) as workload:

@@ -1,4 +1,4 @@
-"""What the command says when it is used wrongly, or where it cannot work: cause, then remedy, and never a traceback."""
+"""Messages of a command that is used wrongly, or where it cannot work: cause, then remedy, and never a traceback."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class TestWhatIsNotThere:
 
 @pytest.mark.usefixtures("live")
 def test_external_type_information(tmp_path: Path) -> None:
-    """Where the kernel carries none: raw tracepoints do the same job."""
+    """Raw tracepoints do the same job where the kernel carries no type information."""
     finished = run("--btf", "/sys/kernel/btf/vmlinux", "-o", tmp_path / "out.folded", "--", "sleep", 0.2)
     finished.check_succeeded()
     assert "do_nanosleep_[k]" in (tmp_path / "out.folded").read_text()
@@ -176,7 +176,7 @@ class TestOpenFiles:
 
 @pytest.mark.usefixtures("live")
 def test_doctor() -> None:
-    """Its exit status says whether trace-offcpu can run."""
+    """The doctor's exit status says whether trace-offcpu can run."""
     command = [str(Path(TRACE_OFFCPU).with_name("trace-doctor"))]
     able = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False)
     assert able.returncode == 0, able.stdout

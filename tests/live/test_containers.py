@@ -38,7 +38,7 @@ def decoy(tmp_path_factory: pytest.TempPathFactory) -> Built:
 
 @pytest.fixture(params=["nothing outside", "another outside"])
 def place(request: pytest.FixtureRequest, tmp_path: Path, decoy: Built) -> Path:
-    """Where the program is, for those inside."""
+    """Place of the program, for those inside."""
     folder = tmp_path / "place"
     folder.mkdir()
     if request.param == "another outside":
@@ -94,7 +94,7 @@ def test_replaced(running: Running, place: Path, decoy: Built, tmp_path: Path) -
 
 
 def test_gone_before_the_trace_ends(running: Running, place: Path, tmp_path: Path) -> None:
-    """With its file system: what is named was opened while it lived."""
+    """The container's file system goes with it: what is named was opened while it lived."""
     output = tmp_path / "trace.pb.gz"
     with Tracer("-p", running.pid, "-o", output) as tracer:
         tracer.ready()
@@ -105,7 +105,7 @@ def test_gone_before_the_trace_ends(running: Running, place: Path, tmp_path: Pat
 
 
 def test_debug_files_of_the_container(place: Path, built: Built, decoy: Built, tmp_path: Path) -> None:
-    """By debug link, beside the program: inside its own, outside that of another program."""
+    """Debug files are found by debug link, beside the program: inside its own, outside that of another program."""
     files = tmp_path / "stripped"
     files.mkdir()
     for path in built:

@@ -310,7 +310,7 @@ def genuine_runtime() -> str:
 
 
 def test_the_genuine_runtime(require: Callable[[bool, str], None], tmp_path: Path) -> None:
-    """Without a driver each call fails, and is counted with its error's name."""
+    """Each call fails without a driver, and is counted with its error's name."""
     path = genuine_runtime()
     require(bool(path), "nvidia-cuda-runtime-cu12 is not installed")
     program = f"""

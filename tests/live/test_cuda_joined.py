@@ -77,7 +77,7 @@ def check_sums(profile: Profile, outermost: str) -> None:
 
 
 def check_ioctls(traced: Traced) -> None:
-    """Which function makes which ioctls, and how many."""
+    """Checks which function makes which ioctls, and how many."""
     made = {(each.name, each.pid, each.command): each for each in traced.profile.call_ioctls}
     for (name, pid), truth in truths(traced).items():
         calls = truth["calls"]

@@ -22,7 +22,7 @@ def tun(require: Callable[[bool, str], None]) -> None:
 
 
 def said(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str) -> list[str]:
-    """For each command: the sentence after it."""
+    """Sentence after each command."""
     monkeypatch.setattr(sys, "argv", ["demo.py", *arguments])
     assert demo.main() == 0, capfd.readouterr()
     lines = capfd.readouterr().out.splitlines()

@@ -114,7 +114,7 @@ def test_ids_that_come_back_are_told_apart_in_outputs(trace: Trace) -> None:
 
 
 def test_no_account_is_longer_than_the_trace(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even if the tracer loses its core at the very end."""
+    """No account is longer even if the tracer loses its core at the very end."""
     write = Object.set_variable
 
     def slow(self: Object, name: str, value: int) -> None:
@@ -132,7 +132,7 @@ def test_no_account_is_longer_than_the_trace(trace: Trace, monkeypatch: pytest.M
 def test_a_thread_that_ends_before_the_rest_is_listed(
     shape: Shape, live: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was there when the trace ended, and is gone when the iterator comes."""
+    """The thread was there when the trace ended, and is gone when the iterator comes."""
     btf = KERNEL_BTF if shape.raw else None
     monkeypatch.setattr(probes, "RAW_SHAPES" if shape.raw else "BTF_SHAPES", (shape,))
     sink = RecordSink()

@@ -73,7 +73,7 @@ def folder() -> Iterator[Path]:
 
 
 def shares(profile: Profile, functions: tuple[str, ...], *, running: bool) -> dict[str, float]:
-    """Of the time on cores, or of waits and what follows them, that is in one of these functions: by function."""
+    """Share of the time on cores, or of waits and what follows them, that is in each of these functions."""
     found: Counter[str] = Counter()
     for sample in profile.samples:
         state = str(sample.label("state"))
@@ -137,7 +137,7 @@ def test_perf_agrees_with_libbpf(tmp_path: Path, call_graph: str) -> None:
 
 @pytest.mark.usefixtures("live", "perf")
 def test_perf_tells_waiting_for_a_core_from_waiting(tmp_path: Path) -> None:
-    """In a crowd, where most of a wait by its switches is the time from the wake-up to a core."""
+    """Most of a wait by its switches, in a crowd, is the time from the wake-up to a core."""
     engines: dict[str, tuple[object, ...]] = {"libbpf": (), "perf": ()}
     with contextlib.ExitStack() as stack:
         crowd = [stack.enter_context(lingering("work_and_rest", 200, 2000, 1000)) for _ in range(3 * CORES)]
@@ -207,7 +207,7 @@ def test_perf_tells_that_stacks_are_cut(perf: None, tmp_path: Path) -> None:
 
 
 def test_perf_for_an_ordinary_user(paranoid: Callable[[int], None], folder: Path) -> None:
-    """At level 2 what runs, without the kernel; at level 1 waits, too; of another user's processes nothing."""
+    """Level 2 shows what runs, without the kernel; level 1 waits, too; of another user's processes nothing is shown."""
     with workload("shares", 60000, user=NOBODY) as own, workload("shares", 60000) as others:
         for each in (own, others):
             each.release()
@@ -311,7 +311,7 @@ def test_eu_stack_tells_computing_from_sleeping(eu_stack: None, tmp_path: Path) 
 
 
 def test_eu_stack_accounts_for_all_of_a_command(eu_stack: None, tmp_path: Path) -> None:
-    """On a busy machine, where samples are rare: threads are there before their first one and after their last one."""
+    """Samples are rare on a busy machine: threads are there before their first one and after their last one."""
     path = tmp_path / "x.pb.gz"
     with contextlib.ExitStack() as stack:
         for _ in range(2):
@@ -356,7 +356,7 @@ def test_eu_stack_for_an_ordinary_user(eu_stack: None, paranoid: Callable[[int],
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["kill", "ctrl-c"])
 def test_eu_stack_leaves_no_process_stopped(eu_stack: None, number: signal.Signals, tmp_path: Path) -> None:
-    """Whenever the tracer ends; here at moments that differ by some milliseconds."""
+    """The tracer may end whenever it is; here at moments that differ by some milliseconds."""
     with workload("sleeps", 1000) as sleeps:
         sleeps.release()
         for i in range(5):
@@ -375,6 +375,6 @@ def test_eu_stack_leaves_no_process_stopped(eu_stack: None, number: signal.Signa
 
 
 def switches(pid: int) -> int:
-    """How often its main thread has waited."""
+    """Number of waits of a process's main thread."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return int(next(line.split()[1] for line in lines if line.startswith("voluntary_ctxt_switches")))

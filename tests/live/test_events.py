@@ -73,7 +73,7 @@ def test_usdt_probes_by_provider_and_name(tmp_path: Path) -> None:
 
 
 def test_a_semaphore_is_back_at_zero(tmp_path: Path) -> None:
-    """Of a process that runs already, and that begins later; after the trace, nobody observes."""
+    """The process may run already, or begin later; after the trace, nobody observes."""
     out = tmp_path / "x.pb.gz"
     with Workload("usdt", ROUNDS, linger=True) as first:
         with Tracer("u:usdt:audit", "-n", "^usdt$", "-d", 5, "-o", out, command=TRACE_FUNC) as tracer:
@@ -197,7 +197,7 @@ def test_postgres_tells_its_statements(require: Callable[[bool, str], None], tmp
 
 
 def test_a_thousand_functions_come_and_go(require: Callable[[bool, str], None], tmp_path: Path) -> None:
-    """Within seconds, and nothing of them is left."""
+    """Probes come and go within seconds, and nothing of them is left."""
     gcc = shutil.which("gcc")
     require(gcc is not None, "there is no gcc")
     names = [f"work_{i:03}" for i in range(MANY)]

@@ -169,7 +169,7 @@ int main(void) {
 
 
 def test_only_slow_calls_count(require: Callable[[bool, str], None], tmp_path: Path) -> None:
-    """Of a function that calls itself, by thread. What is fast inside of a slow call is a part of it."""
+    """A function that calls itself is judged by thread. What is fast inside of a slow call is a part of it."""
     gcc, out, over = shutil.which("gcc"), tmp_path / "x.pb.gz", 70_000_000
     require(gcc is not None, "there is no gcc")
     (tmp_path / "fall.c").write_text(RECURSION)
@@ -200,7 +200,7 @@ def test_only_slow_calls_count(require: Callable[[bool, str], None], tmp_path: P
 
 
 def test_calls_that_go_on_are_slow_or_not(tmp_path: Path) -> None:
-    """At the end of the trace: main is, what it does right then is not."""
+    """The trace ends while main is slow, and what it does right then is not."""
     out = tmp_path / "x.pb.gz"
     program = FOLDER / "sleeps"
     options = [f"{program}:main", f"{program}:sleep_*", "--over", "400ms", "-d", 1, "-o", out]

@@ -1,4 +1,5 @@
-"""Who holds Python's interpreter lock (GIL), and in which functions, for every CPython that this machine has."""
+"""Holders of Python's interpreter lock (GIL), and the functions in which they have it, for every CPython that this
+machine has."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ def traced(command: tuple[str, ...], folder: Path, *options: str) -> tuple[LockT
 
 @pytest.mark.parametrize("version", list(interpreters()))
 def test_holder(live: None, tmp_path: Path, version: str) -> None:
-    """It sleeps meanwhile and wakes nobody: who waits does it 5 ms at a time, and only the lock tells who has it."""
+    """The holder sleeps meanwhile and wakes nobody: who waits does it 5 ms at a time, and only the lock tells who has
+    it."""
     lock, holder = traced(interpreters()[version], tmp_path)
     held = sum(thread.time for thread in lock.holders if (thread.tid, thread.source) == (holder, OWNER))
     assert held >= 0.9 * lock.time, lock.holders
@@ -65,14 +67,14 @@ def test_holder(live: None, tmp_path: Path, version: str) -> None:
 
 
 def test_without_python(live: None, tmp_path: Path) -> None:
-    """Then nobody looks for interpreters, and only wake-ups tell."""
+    """Nobody looks for interpreters then, and only wake-ups tell."""
     newest = list(interpreters().values())[-1]
     lock, _ = traced(newest, tmp_path, "--no-python")
     assert {thread.source for thread in lock.holders} == {WAKER}
 
 
 def functions(command: tuple[str, ...], folder: Path, how: str, *trace: str) -> tuple[GilTimes, Any, dict[str, int]]:
-    """What was told of the lock of `gil_functions.py`, the ids of its threads by name, and what was lost."""
+    """Times of the lock of `gil_functions.py`, the ids of its threads by name, and what was lost."""
     truth, out = folder / "truth.json", folder / "out.pb.gz"
     line = [*(trace or [TRACE_OFFCPU]), "-o", out, "--", *command, FUNCTIONS, truth, how]
     subprocess.run(line, check=True, capture_output=True, timeout=120)

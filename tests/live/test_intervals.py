@@ -28,7 +28,7 @@ def profiles(folder: Path) -> list[Profile]:
 
 
 def check_interval(profile: Profile) -> None:
-    """Its accounts add up to its length, and its rows to the accounts."""
+    """Checks that its accounts add up to its length, and its rows to the accounts."""
     assert not any(profile.lost[kind] for kind in ("intervals", "stacks", "threads", "exit and exec records"))
     off: Counter[tuple[int, int]] = Counter()
     for thread in profile.threads:

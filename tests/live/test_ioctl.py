@@ -237,7 +237,7 @@ def test_who_is_alone_shares_nothing(fuse: None, trace: Trace) -> None:
 
 
 def test_beside_waits(fuse: None, trace: Trace) -> None:
-    """With both measures the waits are still whole, and the calls, too."""
+    """The waits are whole with both measures, and so are the calls."""
     traced = trace("ioctls", "held", 2, 10, 500, measures=(OffCpu(), IoctlCollector(Ioctl(), nvidia_major=0)))
     truth = traced.truth["waits"]
     calls = {(call.name, call.pid): call for call in traced.profile.calls}
@@ -326,7 +326,7 @@ def test_nothing_is_called(tmp_path: Path) -> None:
 
 
 def test_a_killed_target(tmp_path: Path) -> None:
-    """What it had called is there, and nothing hangs."""
+    """Calls of the killed target are there, and nothing hangs."""
     with Workload("ioctls", "tty", 1, 1_000_000) as workload:
         (pid,) = workload.pids
         with Tracer("-o", tmp_path / "x.pb.gz", "-p", pid, command=TRACE_IOCTL) as tracer:

@@ -1,4 +1,4 @@
-"""Which lock, who waits for it, and who has it: against workloads in which all of that is known."""
+"""Locks, who waits for them, and who has them: against workloads in which all of that is known."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def by_waiters(lock: LockTimes) -> int:
 
 
 def check_time(found: Traced, lock: LockTimes) -> None:
-    """What they measured includes what they waited for a core, and ran."""
+    """Checks the time, which includes what the waiters waited for a core, and ran."""
     measured, told = truth(found), by_waiters(lock)
     waiters = [t for t in found.profile.threads if t.thread.startswith("waiter")]
     busy = sum(t.runnable + t.on_cpu for t in waiters) + found.stolen
@@ -142,7 +142,7 @@ def test_names(trace: Trace) -> None:
 
 
 def test_queue_that_never_empties(trace: Trace) -> None:
-    """While the holder has it, and until the last one of the others was woken."""
+    """The queue lasts while the holder has the lock, and until the last one of the others was woken."""
     lock = the_lock(traced(trace, "mutexes", "static", 8, 4, 150_000), "mutex")
     assert 0.9 * 150 * MS <= lock.queue <= 4.5 * 150 * MS
     assert lock.queue_waits >= 4
@@ -158,7 +158,7 @@ def test_condition_variable_is_no_contention(trace: Trace) -> None:
 
 
 def test_lock_without_an_owner_is_told_by_its_waker(trace: Trace) -> None:
-    """Its word says nothing of who has it."""
+    """The lock's word says nothing of who has it."""
     found = traced(trace, "lock_holder", 8, 12, 20_000)
     lock = max((lock for lock in found.profile.locks if "take_lock" in lock.places[0].frames), key=lambda x: x.time)
     assert (lock.kind, lock.owned_by, lock.is_contention) == ("futex", SHARED, None)
@@ -219,7 +219,7 @@ def test_kernel_that_refuses_the_question(
 
 @pytest.mark.parametrize("raw", [False, True])
 def test_type_and_field_of_a_lock_of_the_kernel(trace: Trace, require: Callable[[bool, str], None], raw: bool) -> None:
-    """That of the file's inode: it is in a cache for inodes of this file system."""
+    """The lock is that of the file's inode: it is in a cache for inodes of this file system."""
     require(kernel_knows_caches(), "the kernel does not tell the caches of memory")
     options: dict[str, Any] = {"btf": KERNEL_BTF, "shape": SHAPES[-1]} if raw else {}
     found = trace("mutexes", "inode", 6, 60, measures=(WakeUp(), Locks()), **options)
@@ -267,7 +267,7 @@ def test_global_interpreter_lock(live: None, tmp_path: Path, python: str) -> Non
 
 
 def test_a_lock_of_python_is_one(tmp_path: Path) -> None:
-    """It is a semaphore of the C library, or a mutex and a condition variable."""
+    """The lock is a semaphore of the C library, or a mutex and a condition variable."""
     script, out = tmp_path / "locks.py", tmp_path / "out.pb.gz"
     script.write_text(LOCK_USERS)
     command = [Path(sys.executable).with_name("trace-wakeup"), "-o", out, "--", sys.executable, script]
@@ -281,7 +281,7 @@ def test_a_lock_of_python_is_one(tmp_path: Path) -> None:
 
 
 def test_monitor_of_java(require: Callable[[bool, str], None], tmp_path: Path) -> None:
-    """It is no lock that the kernel knows: who has it is told all the same, and no other lock is blamed."""
+    """A monitor is no lock that the kernel knows: who has it is told all the same, and no other lock is blamed."""
     require(bool(shutil.which("java") and shutil.which("javac")), "no Java: apt-get install default-jdk-headless")
     source, out = tmp_path / "Monitors.java", tmp_path / "out.pb.gz"
     source.write_text(MONITOR_USERS)

@@ -44,7 +44,7 @@ def program(built: Built) -> Iterator[Running]:
 
 
 def trace(pid: int, folder: Path, *options: str, **environment: Any) -> tuple[Finished, Profile]:
-    """Without servers that the machine knows of."""
+    """Traces without servers that the machine knows of."""
     output = folder / "trace.pb.gz"
     arguments = ("-p", pid, "-d", SECONDS, "-o", output, *options)
     finished = run(*arguments, **{"DEBUGINFOD_URLS": "", **environment}).check_succeeded()
@@ -52,7 +52,7 @@ def trace(pid: int, folder: Path, *options: str, **environment: Any) -> tuple[Fi
 
 
 def own_frames(profile: Profile, files: Built) -> list[tuple[Frame, ...]]:
-    """Of each sample that has any, the frames of these files; outermost first."""
+    """Frames of these files in each sample that has any; outermost first."""
     paths = set(map(str, files))
     own = [tuple(f for f in s.stack if f.module and f.module.path in paths) for s in profile.samples]
     return [frames for frames in own if frames]
@@ -101,7 +101,7 @@ def test_a_debuginfod_that_is_not_there_costs_no_trace(stripped: Built, tmp_path
 
 
 def test_ctrl_c_waits_for_no_silent_server(stripped: Built, tmp_path: Path) -> None:
-    """With --lines, every file without debug information is asked for."""
+    """Every file without debug information is asked for with --lines."""
     words = (command_path("trace-offcpu"), "--lines", "-o", tmp_path / "out.folded")
     with socket.create_server(("127.0.0.1", 0)) as server, Running(stripped.app) as running:
         url = f"http://127.0.0.1:{server.getsockname()[1]}"

@@ -99,7 +99,7 @@ def test_rate_is_what_was_asked_for(trace: Trace) -> None:
 
 
 def test_threads_too_short_to_be_sampled(trace: Trace) -> None:
-    """Their time is there, under a name that says so."""
+    """Times of such threads are there, under a name that says so."""
     traced = trace("fork_storm", "--exec", 200, 1, measures=(OnCpu(1),))
     unsampled = [s for s in traced.profile.samples if s.stack[-1].name == "[not sampled]"]
     assert len({s.label("pid") for s in unsampled if s.label("process") == "storm_child"}) > 150
@@ -209,7 +209,7 @@ def perf_events(pid: int) -> int:
 
 
 def test_idle_cores_are_not_sampled(tmp_path: Path) -> None:
-    """Nor is the tracer."""
+    """Idle cores are not sampled, and neither is the tracer."""
     path = tmp_path / "host.pb.gz"
     with Tracer("-a", "-d", 2, "-F", 499, "-o", path, command=TRACE_ONCPU) as tracer:
         tracer.finish().check_succeeded()

@@ -1,4 +1,4 @@
-"""What a trace leaves: the summary, JSON, the four formats, and the options that choose what is in them."""
+"""Outputs of a trace: the summary, JSON, the four formats, and the options that choose what is in them."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ while True: rest()"""
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Of the user who traces."""
+    """Folder of the user who traces."""
     with open_folder_of(NOBODY) as found:
         yield found
 
@@ -105,7 +105,7 @@ def stacks(names: list[str], folder: Path, pid: int) -> str:
 
 
 def test_what_each_is_for(folder: Path, roots: int, require: Callable[[bool, str], None]) -> None:
-    """Without it a trace says what is missing, and never ends in a traceback."""
+    """A trace without one of them says what is missing, and never ends in a traceback."""
     whole = stacks(FEW, folder, roots)
     assert "rest" in whole
     assert "do_nanosleep_[k]" in whole
@@ -156,7 +156,7 @@ def test_a_live_trace_has_given_up_the_rest(engine: str, tmp_path: Path) -> None
 
 
 def test_the_unit(require: Callable[[bool, str], None]) -> None:
-    """Where systemd's tools are: it knows all that the unit says."""
+    """The tools of systemd, where there are any, know all that the unit says."""
     tool = shutil.which("systemd-analyze")
     require(tool is not None, "there is no systemd-analyze")
     done = subprocess.run(

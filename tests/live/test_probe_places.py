@@ -1,4 +1,4 @@
-"""Where breakpoints are in the code of others' programs while a trace runs: only where instructions begin."""
+"""Breakpoints in the code of others' programs while a trace runs: they are only where instructions begin."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def while_traced(traced: int, bystander: int) -> tuple[list[int], tuple[str, ...
 
 
 def freed_at(path: str) -> int:
-    """Where a file says that it frees code objects."""
+    """Address at which a file says that it frees code objects."""
     fd = os.open(path, os.O_RDONLY)
     try:
         elf = ElfFile(FileSource(fd))
@@ -73,7 +73,7 @@ def freed_at(path: str) -> int:
 
 
 def test_a_bystander_has_one_breakpoint_at_a_function() -> None:
-    """Of each interpreter that the machine has."""
+    """The bystanders are interpreters, of each version that the machine has."""
     for command in interpreters().values():
         with running(command, "print(0)") as (pid, _), running(command, "print(0)") as (other, _):
             places, remarks = while_traced(pid, other)
@@ -83,7 +83,7 @@ def test_a_bystander_has_one_breakpoint_at_a_function() -> None:
 
 
 def test_a_hostile_process_puts_no_breakpoint_into_others() -> None:
-    """Its own type says the middle of an instruction."""
+    """The hostile process's own type says the middle of an instruction."""
     command = next(reversed(interpreters().values()))
     with running(command, OVERWRITE) as (hostile, _), running(command, "print(0)") as (other, _):
         places, remarks = while_traced(hostile, other)

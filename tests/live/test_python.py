@@ -86,7 +86,7 @@ def test_functions(python: tuple[str, ...]) -> None:
 
 
 def seen_by_py_spy(pid: int) -> dict[int, list[tuple[str, int]]]:
-    """By thread: name and line of its Python functions, outermost first."""
+    """Names and lines of each thread's Python functions, outermost first."""
     py_spy = Path(sys.executable).with_name("py-spy")
     command = [py_spy, "dump", "--native", "--json", "--pid", str(pid)]
     said = subprocess.run(command, capture_output=True, check=True, timeout=60).stdout
@@ -102,7 +102,7 @@ def seen_by_py_spy(pid: int) -> dict[int, list[tuple[str, int]]]:
 
 @pytest.mark.parametrize("version", [v for v in interpreters() if tuple(map(int, v.split("."))) < NOT_BY_PY_SPY])
 def test_same_functions_as_py_spy(version: str) -> None:
-    """In threads that stand still."""
+    """The threads stand still."""
     with Workload("python_frames", 1, linger=True, python=interpreters()[version]) as workload:
         workload.release()
         truth = workload.truth()
@@ -218,7 +218,7 @@ while True:
 
 
 def test_functions_that_are_made_and_freed_have_their_own_names(python: tuple[str, ...]) -> None:
-    """Or none: the process is killed in the middle of it."""
+    """Names are their own, or there are none: the process is killed in the middle of it."""
     process = subprocess.Popen([*python, "-c", CHURN])
     try:
         time.sleep(0.5)

@@ -1,4 +1,4 @@
-"""What Python programs wait for that talk to others."""
+"""Waits of Python programs that talk to others."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ os.wait()
 
 @pytest.mark.parametrize("option", ["--python", "--no-python"])
 def test_a_client_with_a_timeout_waits_for_its_peer(option: str, tmp_path: Path) -> None:
-    """Its library waits with poll, many functions below the program's own one."""
+    """The client's library waits with poll, many functions below the program's own one."""
     program = tmp_path / "asks.py"
     program.write_text(SLOW_PEER)
     found = run(option, "--json", "-o", tmp_path / "x.pb.gz", "--", sys.executable, program).check_succeeded().summary

@@ -143,7 +143,7 @@ def test_threads_are_told_apart(version: str) -> None:
 
 @pytest.mark.parametrize("given", ["python_steps.py:Model.step", f"{HERE}/python_steps.py:step"])
 def test_as_a_user_sees_them(version: str, given: str, tmp_path: Path) -> None:
-    """In a process that runs, and in one that is started: its first steps may be missing, which is told."""
+    """The process runs already, or is started: its first steps may be missing, which is told."""
     arguments = "-o", tmp_path / "x.svg", "--json", *STEP, given
     command = [*interpreters()[version], HERE / "python_steps.py", 40]
     finished = run(*arguments, "--", *command, command=WALL).check_succeeded()
@@ -163,7 +163,7 @@ def test_a_function_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_function_that_is_defined_again(version: str, tmp_path: Path) -> None:
-    """Its code object is freed, and another one is at the same place or at another. What is not seen is told."""
+    """The code object is freed, and another one is at the same place or at another. The text tells what is not seen."""
     program = tmp_path / "again.py"
     program.write_text(DEFINED_AGAIN)
     arguments = "-o", tmp_path / "x.svg", "--json", *STEP, "again.py:step", "--", *interpreters()[version], program

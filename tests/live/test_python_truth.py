@@ -45,7 +45,7 @@ def test_time_of_functions(version: str) -> None:
 
 
 def compared(found: Traced, truth: dict[str, Any]) -> Iterator[str]:
-    """What is wrong in the time of a function."""
+    """Texts on what is wrong in the time of a function."""
     samples = found.profile.index("samples")
     own = [sample for sample in found.profile.samples if sample.label("tid") == truth["tid"]]
     running = [sample for sample in own if sample.label("state") == RUNNING]

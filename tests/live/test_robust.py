@@ -1,4 +1,5 @@
-"""Whatever happens to a trace: signals, a killed tracer, no room for the outputs. Nothing half-done stays behind."""
+"""Traces to which anything happens: signals, a killed tracer, no room for the outputs. Nothing half-done stays
+behind."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ def test_ctrl_c_without_a_target_that_ends(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("delay", [0, 0.01, 0.05, 0.1, 0.2, 0.4])
 def test_second_ctrl_c_stops_at_once(tmp_path: Path, delay: float) -> None:
-    """Wherever it comes while the results are made: the outputs are there or not, and nothing else is."""
+    """The second Ctrl-C may come anywhere while the results are made: the outputs are there or not, and nothing else
+    is."""
     path = tmp_path / "out.svg"
     with Tracer("-a", "-o", path) as tracer:
         tracer.ready().interrupt()
@@ -74,7 +76,7 @@ def test_second_ctrl_c_stops_at_once(tmp_path: Path, delay: float) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("delay", [0, 0.005, 0.01, 0.02, 0.03, 0.05])
 def test_signal_while_the_probes_are_loaded(tmp_path: Path, number: int, delay: float) -> None:
-    """It must not get lost: without it this trace would not end."""
+    """The signal must not get lost: without it this trace would not end."""
     with Tracer("-p", os.getpid(), "-o", tmp_path / "out.svg") as tracer:
         maps = Path(f"/proc/{tracer.pid}/maps")
         tracer.wait_until(lambda: "/libbpf.so" in maps.read_text(), "libbpf is loaded")
@@ -86,7 +88,7 @@ def test_signal_while_the_probes_are_loaded(tmp_path: Path, number: int, delay: 
 
 
 def test_ctrl_c_at_any_stage_says_nothing(tmp_path: Path) -> None:
-    """It ends the process, or the trace; what there is of the outputs is whole."""
+    """Ctrl-C ends the process, or the trace; what there is of the outputs is whole."""
     (tmp_path / "python").mkdir()
     imports = InterruptedImports(tmp_path / "python", "stallscope.tracers.offcpu")
     options = ("-p", os.getpid(), "-d", 0.1, "-o")
@@ -107,7 +109,7 @@ def test_ctrl_c_at_any_stage_says_nothing(tmp_path: Path) -> None:
 
 
 def test_no_signal_is_taken_that_was_ignored(tmp_path: Path) -> None:
-    """As under nohup: the terminal's end does not end the trace."""
+    """The terminal's end does not end the trace under nohup."""
     path = tmp_path / "out.pb.gz"
     prefix = ("sh", "-c", 'trap "" HUP; exec "$@"', "sh")
     with (

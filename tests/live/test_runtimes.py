@@ -44,7 +44,7 @@ def traced(program: Built, seconds: float = 2.5) -> Profile:
 
 
 def incomplete(profile: Profile) -> list[str]:
-    """What is said of stacks that are not complete, unless they are fewer than one in a hundred."""
+    """Comments on stacks that are not complete, unless they are fewer than one in a hundred."""
     return [comment for comment in profile.comments if WHOLE in comment and float(comment.split("%")[0]) < 99]
 
 

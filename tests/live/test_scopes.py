@@ -1,4 +1,4 @@
-"""Who is traced: every way to say it, and who comes and goes meanwhile."""
+"""Scopes of a trace: every way to choose processes, and who comes and goes meanwhile."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_name_and_a_process_that_comes_later(tmp_path: Path) -> None:
 
 
 def test_name_that_nobody_has_yet(tmp_path: Path) -> None:
-    """It is waited for, and a terminal says so."""
+    """The name is waited for, and a terminal says so."""
     program = unique_copy("sleeps", tmp_path)
     path = tmp_path / "out.pb.gz"
     with Tracer("-n", f"^{program.name}$", "-o", path) as tracer:
@@ -215,7 +215,8 @@ def test_duration(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("option", [(), ("--children",)], ids=["alone", "children"])
 def test_what_a_process_had_forked_before(tmp_path: Path, option: tuple[str, ...]) -> None:
-    """It is left out and that is said, or traced with `--children`; interpreters are told apart by their scripts."""
+    """The child is left out and that is said, or traced with `--children`; interpreters are told apart by their
+    scripts."""
     path = tmp_path / "out.pb.gz"
     for name in ("load.py", "train.py"):
         (tmp_path / name).write_text("import time\nwhile True:\n    time.sleep(0.01)\n")
@@ -241,7 +242,7 @@ def test_what_a_process_had_forked_before(tmp_path: Path, option: tuple[str, ...
 
 @pytest.mark.parametrize("option", [(), ("--children",)], ids=["alone", "children"])
 def test_what_a_process_with_a_name_had_forked_before(tmp_path: Path, option: tuple[str, ...]) -> None:
-    """As for `-p`; the recommended command has `--children`, for the child that was left out has run."""
+    """The child is left out as for `-p`; the recommended command has `--children`, for the child has run."""
     path = tmp_path / "out.pb.gz"
     (tmp_path / "load.py").write_text("import time\nwhile True:\n    time.sleep(0.01)\n")
     mark = f"mark-{os.getpid()}-{time.monotonic_ns()}"

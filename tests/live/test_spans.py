@@ -35,7 +35,7 @@ def events(traced: Traced) -> Scheduling:
 
 
 def spans(scheduling: Scheduling) -> tuple[Counter[tuple[str, int]], Counter[tuple[str, int]]]:
-    """By name and process: number and ns of the spans that have ended."""
+    """Number and ns of the spans that have ended, by name and process."""
     number: Counter[tuple[str, int]] = Counter()
     length: Counter[tuple[str, int]] = Counter()
     pids = dict(zip(scheduling.threads["tid"].tolist(), scheduling.threads["tgid"].tolist(), strict=True))
@@ -106,7 +106,8 @@ def test_ioctls_are_inside_the_functions_that_make_them(trace: Trace, tmp_path: 
 
 
 def check_slices(traced: Traced, folder: Path, call: str, wait: str) -> None:
-    """In the file, calls of this name have waits in them; the wait and the call are on the thread's track."""
+    """Checks that calls of this name have waits in them in the file; the wait and the call are on the thread's
+    track."""
     writers.write_all(traced.profile, [str(folder / "x.pftrace")])
     found = perfetto_rules.read((folder / "x.pftrace").read_bytes())
     slices = [each for each in found.slices if each.end is not None]

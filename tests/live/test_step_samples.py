@@ -1,4 +1,4 @@
-"""What runs in steps: samples one by one, against a program that knows how long each of its functions ran."""
+"""Samples in steps, one by one, against a program that knows how long each of its functions ran."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ MOST = 0.8
 
 
 def waits(version: str, folder: Path, how: str) -> dict[str, Counter[str]]:
-    """By thread, the time of its waits in each innermost Python function."""
+    """Time of each thread's waits in each innermost Python function."""
     truth, out = folder / "truth.json", folder / "out.pb.gz"
     command = [*interpreters()[version], SCRIPT, truth, how]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as workload:
@@ -45,7 +45,7 @@ def waits(version: str, folder: Path, how: str) -> dict[str, Counter[str]]:
 
 @pytest.mark.parametrize("version", list(interpreters()))
 def test_one_that_is_not_used(live: None, tmp_path: Path, version: str) -> None:
-    """Its state has no functions, but the same thread."""
+    """The unused one's state has no functions, but the same thread."""
     found = waits(version, tmp_path, "idle")["main"]
     assert found["asleep"] >= MOST * found.total() > 0, found
     assert found["inside"] == 0

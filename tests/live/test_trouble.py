@@ -1,4 +1,4 @@
-"""Too many threads, pools made anew and quotas: every command of the scheduler finds them, and says so."""
+"""Trouble with too many threads, pools made anew and quotas: every command of the scheduler finds it, and says so."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ Require = Callable[[bool, str], None]
 
 
 def summary_of(command: str, *arguments: object, path: Path, **changes: str) -> dict[str, Any]:
-    """What --json prints, which is also what the saved profile says, but for the words with which it was chosen."""
+    """Summary that --json prints, which is also what the saved profile says, but for the words with which it was
+    chosen."""
     line = [Path(sys.executable).with_name(command), "--json", "-o", path, *arguments]
     env = {name: value for name, value in environment().items() if not name.endswith("_NUM_THREADS")}
     done = subprocess.run(
@@ -117,7 +118,7 @@ def test_who_has_the_core_that_a_process_waits_for(tmp_path: Path) -> None:
 
 
 def cpu_hierarchy() -> tuple[Path, int] | None:
-    """Where groups with quotas can be made, and the version."""
+    """Folder in which groups with quotas can be made, and the version."""
     for line in Path("/proc/mounts").read_text().splitlines():
         _, mount, kind, options, *_ = line.split()
         if kind == "cgroup" and "cpu" in options.split(","):

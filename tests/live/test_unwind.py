@@ -67,7 +67,7 @@ class Held:
 
     @property
     def remarks(self) -> list[str]:
-        """What the trace says of itself."""
+        """Remarks of the trace on itself."""
         profile = self.traced.profile
         return [*profile.comments, *(f"{number} {what}" for what, number in profile.lost.items() if number)]
 
@@ -114,7 +114,7 @@ def held(program: str) -> Held:
 
 @lru_cache
 def _compile_tables() -> None:
-    """Those of the 512 libraries: the first time they take longer than the program runs."""
+    """Compiles the tables of the 512 libraries: the first time they take longer than the program runs."""
     cache = TableCache()
     for path in (FOLDER / "many").glob("*.so"):
         cache.table(ElfFile(BytesSource(path.read_bytes())))
@@ -156,7 +156,7 @@ def test_stacks_reach_the_start_of_the_thread(program: str) -> None:
 
 @pytest.mark.parametrize("program", PATHS)
 def test_every_thread_did_its_work(program: str) -> None:
-    """What is whole is also right: the time that each thread measured is where its function is."""
+    """The whole is also right: the time that each thread measured is where its function is."""
     traced, comms = held(program).traced, held(program).comms
     for wait in traced.truth["waits"]:
         path = PATHS[program].get(comms[wait["tid"]], ())
@@ -267,7 +267,7 @@ def test_other_ways_of_using_the_kernel_walk_as_well(trace: Trace, shape: Shape)
 
 
 def path_of(names: list[str]) -> str:
-    """As call_paths calls it."""
+    """Name of a path as call_paths calls it."""
     if depth := names.count("recurse"):
         return f"recurse/{depth}"
     found = [name for name in names if name.startswith(("caller_", "compare_"))]

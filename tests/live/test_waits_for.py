@@ -1,4 +1,4 @@
-"""Who waits for whom: the wait-for graph of workloads of which that is known."""
+"""Wait-for graphs of workloads of which they are known."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def named(graph: WaitGraph, node: Node) -> str:
 
 
 def ends(traced: Traced, victim: str, function: str = "") -> Counter[str]:
-    """With whom the waits of threads whose names begin so end; only those in ``function``."""
+    """Times of threads whose names begin so, by the end of their waits; only waits in ``function``."""
     profile = traced.profile
     kept = [s for s in profile.samples if not function or any(frame.name == function for frame in s.stack)]
     graph = waits_for(type(profile)(profile.value_types, kept, threads=profile.threads))
@@ -127,7 +127,7 @@ def test_chain_of_pipes_is_a_ring(trace: Trace) -> None:
 
 
 def test_lock_that_goes_around(trace: Trace) -> None:
-    """As Python's: each waits for each of the others for about the same time."""
+    """The lock is as Python's: each waits for each of the others for about the same time."""
     traced = trace("who_waits", "gil", 15, 8, measure=WakeUp(MAX_DEPTH))
     for runner in range(4):
         by = ends(traced, f"runner-{runner}", "take_turn")
@@ -186,7 +186,7 @@ def test_through_a_driver_to_its_other_user(trace: Trace, require: Callable[[boo
 
 
 def test_only_the_last_wait_of_a_waker_goes_on(trace: Trace) -> None:
-    """It has slept before, too: that it was in its last wait for all of that time would not be true."""
+    """The waker has slept before, too: that it was in its last wait for all of that time would not be true."""
     traced = trace("who_waits", "twice", 30, 10, measure=WakeUp(MAX_DEPTH))
     links: Counter[int] = Counter()
     for sample in traced.profile.samples:
@@ -201,7 +201,7 @@ def test_only_the_last_wait_of_a_waker_goes_on(trace: Trace) -> None:
     ("kind", "victim", "function"), [("events", "loop", "await_events"), ("uring", "ring", "await_ring")]
 )
 def test_completions(trace: Trace, require: Callable[[bool, str], None], kind: str, victim: str, function: str) -> None:
-    """Of epoll and io_uring: who made them, and not who noticed."""
+    """The wakers are who made the completions of epoll and io_uring, and not who noticed."""
     try:
         traced = trace("who_waits", kind, 40, 5, measure=WakeUp(MAX_DEPTH))
     except WorkloadFailed as failure:
@@ -212,7 +212,7 @@ def test_completions(trace: Trace, require: Callable[[bool, str], None], kind: s
 
 
 def test_timer_that_nobody_needs_is_idle(trace: Trace) -> None:
-    """And one that others wait for is not."""
+    """A timer that others wait for is not idle."""
     traced = trace("who_waits", "tick", 300, 5, measure=WakeUp(2))
     graph = waits_for(traced.profile)
     assert {named(graph, node) for node in idle_nodes(traced.profile, graph)} == {"ticker"}
@@ -226,7 +226,7 @@ def test_timer_that_nobody_needs_is_idle(trace: Trace) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_sums_are_those_of_off_cpu(trace: Trace, kind: str) -> None:
-    """Of the same run, within 1 %, by thread; with redistribution, too."""
+    """The sums are of one run, within 1 %, by thread; with redistribution, too."""
     traced = trace("who_waits", kind, 20, 3, measures=(OffCpu(), WakeUp(4, alone=False)))
     graph = waits_for(traced.profile)
     blocked: Counter[Any] = Counter()

@@ -1,4 +1,4 @@
-"""Who ended a wait, where, and who had made that one wait: against workloads in which both are known."""
+"""Wakers that ended waits, where, and who had made those wait: against workloads in which both are known."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def names(stack: tuple[Any, ...]) -> list[str]:
 
 
 def wakers(sample: Sample) -> tuple[str, ...]:
-    """Of a sample's chain: ``stage-3-4711``, ``[timer]``."""
+    """Names of the wakers in a sample's chain: ``stage-3-4711``, ``[timer]``."""
     return tuple(link[-1].name for link in links(sample.stack))
 
 
@@ -115,7 +115,7 @@ def test_depth_is_the_length_of_chains(trace: Trace, depth: int) -> None:
 
 
 def test_slow_holder_of_a_lock_is_blamed(trace: Trace) -> None:
-    """Also by those who were woken by another one that had waited for it."""
+    """The holder is blamed, too, by those who were woken by another one that had waited for it."""
     traced = trace("lock_holder", 8, 12, 30_000, measure=WakeUp(MAX_DEPTH))
     waits = [s for s in waits_in(traced, "take_lock") if str(s.label("process")).startswith("waiter")]
     blamed = times(waits, root=True)
@@ -176,7 +176,7 @@ def test_time_is_the_blocked_time_of_off_cpu(trace: Trace, workload: tuple[objec
 
 
 def test_disk_is_not_whom_it_interrupts(live: None, tmp_path: Path, require: Callable[[bool, str], None]) -> None:
-    """What a disk has read is told by its interrupt, or by what runs behind that; not by a process that was there."""
+    """Reads of a disk are ended by its interrupt, or by what runs behind that; not by a process that was there."""
     kind = subprocess.run(["stat", "-f", "-c", "%T", tmp_path], capture_output=True, text=True, check=True).stdout
     require(kind.strip() not in ("tmpfs", "ramfs"), f"{tmp_path} is on no disk")
     blob, output = tmp_path / "blob", tmp_path / "x.pb.gz"

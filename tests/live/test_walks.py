@@ -269,7 +269,7 @@ def test_workers_of_the_kernel_have_no_user_stack(gcc: str, tmp_path: Path, requ
 
 @pytest.mark.parametrize("start", CHAINS_32)
 def test_32_bit_code_is_walked_by_frame_pointers(start: str, tmp_path: Path, require: Require) -> None:
-    """Up to what is no frame: never to an address that follows no call."""
+    """The walk goes up to what is no frame: never to an address that follows no call."""
     require(all(map(shutil.which, ("as", "ld"))), "there is no assembler and linker")
     first, expected = CHAINS_32[start]
     (tmp_path / "bits.s").write_text(BITS_32.replace("FIRST", first))
@@ -324,7 +324,7 @@ def test_walking_again_takes_nobody_into_the_scope() -> None:
 
 
 def test_sleeping_threads_have_the_same_stacks_in_every_shape(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They wait at the workload's gate: every program of the walk reads the same memory."""
+    """The threads wait at the workload's gate: every program of the walk reads the same memory."""
     found: list[dict[int, tuple[int, ...]]] = []
     with Workload("python_threads", 1) as workload:
         tids = workload.tids

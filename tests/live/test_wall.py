@@ -134,7 +134,7 @@ def test_shares_of_running_and_waiting_functions(trace: Trace) -> None:
 
 
 def test_what_a_thread_does_after_it_began_to_exit(tmp_path: Path) -> None:
-    """It frees the process's memory, and the kernel tells of the process's end before the thread is gone."""
+    """The thread frees the process's memory, and the kernel tells of the process's end before the thread is gone."""
     path, spent = tmp_path / "x.pb.gz", tmp_path / "spent"
     program = (
         "import os, sys; pid = os.posix_spawn(sys.argv[2], sys.argv[2:], {}); usage = os.wait4(pid, 0)[2]\n"
@@ -153,7 +153,7 @@ def test_what_a_thread_does_after_it_began_to_exit(tmp_path: Path) -> None:
 
 
 def test_a_whole_host_with_idle_cores(tmp_path: Path) -> None:
-    """Of every thread that was there from the beginning to the end the stacks sum to the length of the trace."""
+    """The stacks of every thread that was there from the beginning to the end sum to the length of the trace."""
     path = tmp_path / "host.pb.gz"
     with Tracer("-a", "-d", 2, "-o", path, command=TRACE_WALL) as tracer:
         tracer.finish().check_succeeded()

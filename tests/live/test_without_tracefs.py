@@ -26,7 +26,7 @@ NO_ADMIN = ("setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin
 
 
 def run_without(*command: object) -> str:
-    """What the command prints where tracefs is not mounted, after it has succeeded and mounted nothing."""
+    """Output of the command where tracefs is not mounted, after it has succeeded and mounted nothing."""
     mounts = Path("/proc/self/mountinfo").read_bytes()
     done = subprocess.run(
         ["unshare", "-m", "sh", "-c", WITHOUT, "sh", *map(str, command)],

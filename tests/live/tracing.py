@@ -41,7 +41,7 @@ class Traced:
 
     @property
     def missed(self) -> int:
-        """How often a switch was not seen."""
+        """Number of switches that were not seen."""
         return sum(self.counters[name] for name in ("missed_ins", "missed_outs", "missed_waits"))
 
     @property
@@ -69,7 +69,7 @@ class Traced:
         )
 
     def blocks(self, function: str, tid: int | None = None) -> int:
-        """How often a thread was switched out in ``function`` because it waited."""
+        """Number of times that a thread was switched out in ``function`` because it waited."""
         samples = self.samples(function, tid)
         return sum(s.values[1] for s in samples if s.label("state") not in RUNNABLE and s.label("open") != "yes")
 
@@ -100,12 +100,12 @@ def only_in_truth(traced: Traced, truth: dict[str, Any], call: CallTimes) -> int
 
 
 def pids(profile: Profile) -> set[object]:
-    """Of the processes that a profile knows of."""
+    """Pids of the processes that a profile knows of."""
     return {sample.label("pid") for sample in profile.samples} | {times.pid for times in profile.threads}
 
 
 def tids(profile: Profile) -> set[object]:
-    """Of the threads that a profile knows of."""
+    """Ids of the threads that a profile knows of."""
     return {sample.label("tid") for sample in profile.samples} | {times.tid for times in profile.threads}
 
 

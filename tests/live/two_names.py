@@ -62,7 +62,7 @@ def build(folder: Path, *, decoy: bool = False) -> Built:
 
 
 def line_of(text: str, *, library: bool) -> int:
-    """Where in its source a line that has ``text`` is."""
+    """Number of the line in its source that has ``text``."""
     source = _LIBRARY if library else _PROGRAM
     (found,) = [i for i, line in enumerate(source.splitlines(), 1) if text in line]
     return found
@@ -83,12 +83,12 @@ class Running:
 
     @property
     def pid_inside(self) -> int:
-        """As the program sees it."""
+        """Pid as the program sees it."""
         lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
         return int(next(line for line in lines if line.startswith("NSpid:")).split()[-1])
 
     def kill(self) -> None:
-        """Its namespaces go with it."""
+        """Kills the program; its namespaces go with it."""
         self._process.kill()
         self._process.wait()
         if self._process.stdout:

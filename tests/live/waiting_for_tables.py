@@ -1,4 +1,4 @@
-"""What a trace says while unwind tables are compiled, and who compiles them."""
+"""Messages while unwind tables are compiled, and the processes that compile them."""
 
 from __future__ import annotations
 
