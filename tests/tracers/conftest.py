@@ -49,7 +49,7 @@ def gcc(require: Require) -> str:
 
 @pytest.fixture
 def opened() -> Iterator[Object]:
-    """Our object, not loaded."""
+    """Object with our programs, not loaded."""
     made = Object(probes.object_path())
     yield made
     made.close()
@@ -57,7 +57,7 @@ def opened() -> Iterator[Object]:
 
 @pytest.fixture
 def loaded(root: None) -> Iterator[Object]:
-    """Our object with the programs that follow forks and execs."""
+    """Object with the programs that follow forks and execs, loaded."""
     made = probes.load_shape(ProbeOptions(Scope(everything=True), (), table_entries=1 << 14), SHAPES[0])
     yield made
     made.close()
@@ -172,7 +172,7 @@ def start() -> Iterator[Callable[..., Running]]:
 
 @pytest.fixture
 def as_root(require: Callable[[bool, str], None]) -> None:
-    """Only with root's rights."""
+    """Skips the test without root's rights."""
     require(os.geteuid() == 0, "this test needs root")
 
 
@@ -195,14 +195,14 @@ def serve_debug_file(
 
 @pytest.fixture(autouse=True)
 def no_servers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of the machine are not asked."""
+    """Keeps the servers of the machine from being asked."""
     for name in [name for name in os.environ if name.startswith("DEBUGINFOD_")]:
         monkeypatch.delenv(name)
 
 
 @pytest.fixture
 def recorded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Request]:
-    """What a command was to trace; nothing is."""
+    """Requests that a command made; nothing is traced."""
     seen: list[Request] = []
 
     def trace(_: Ebpf, request: Request) -> None:

@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def recorded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Ebpf, Request]]:
-    """What was to be traced; nothing is."""
+    """Requests to trace; nothing is traced."""
     seen: list[tuple[Ebpf, Request]] = []
 
     def trace(engine: Ebpf, request: Request) -> None:

@@ -1,4 +1,4 @@
-"""What the user names, and what is meant by it."""
+"""Names that the user gives, and what is meant by them."""
 
 from __future__ import annotations
 

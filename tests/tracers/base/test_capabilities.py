@@ -1,4 +1,4 @@
-"""In processes of their own: what is given up does not come back."""
+"""Capabilities that are given up, in processes of their own: they do not come back."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_sets() -> None:
 
 
 def test_root_gives_up(require: Callable[[bool, str], None]) -> None:
-    """Neither this process nor what it executes as root gets them again."""
+    """No process that this one executes as root gets them again, nor does this one."""
     require(os.geteuid() == 0, "this needs root")
     (before, during, after), executed = given_up()
     assert before.bounding & 1 << Capability.SYS_MODULE

@@ -80,7 +80,7 @@ def test_version_1(machine: Machine) -> None:
 
 
 def test_both_versions_side_by_side(machine: Machine) -> None:
-    """Of a hybrid machine the controller is in version 1: the groups of version 2 have no quota."""
+    """The controller of a hybrid machine is in version 1: the groups of version 2 have no quota."""
     cpu, unified = machine.mount(1, "cpu"), machine.mount(2, "unified")
     v1(cpu / "a", 20_000, 10_000)
     (unified / "b").mkdir()

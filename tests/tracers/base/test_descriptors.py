@@ -35,7 +35,7 @@ def test_limit_is_raised_and_never_lowered(
 
 @pytest.fixture
 def hundred(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So many files may be open, and ten are."""
+    """Limit of a hundred open files, of which ten are open."""
     monkeypatch.setattr(resource, "getrlimit", lambda _: (100, 100))
     monkeypatch.setattr(os, "listdir", lambda _: ["x"] * 10)
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
@@ -67,7 +67,7 @@ def test_budget(hundred: None) -> None:
 
 
 class Refused(StallscopeError):
-    """As libbpf's."""
+    """Refusal as libbpf's."""
 
     number = errno.EMFILE
 
@@ -93,7 +93,7 @@ def test_other_errors_stay(error: BaseException) -> None:
 
 @pytest.mark.parametrize("late", [False, True])
 def test_a_user_takes_half_of_what_others_have_left(late: bool) -> None:
-    """Whoever maps very many files takes no room from others; root's own are not limited."""
+    """A user who maps very many files takes no room from others; root's own are not limited."""
     budget = Budget(64)
     budget._late = 64
     shares = {uid: budget.of(uid) for uid in (0, 1000, 1001)}

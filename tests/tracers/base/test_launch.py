@@ -204,7 +204,7 @@ def test_user_that_cannot_be_become_is_an_error(root: None, monkeypatch: pytest.
 
 
 def test_ctrl_c_before_it_begins_is_not_for_it(tmp_path: Path) -> None:
-    """It means the tracer, which goes on; from its first instruction on it is as for any command."""
+    """Ctrl-C means the tracer, which goes on; from its first instruction on it is as for any command."""
     with Interrupts():  # whose handlers the child inherits
         made = Launch(["sh", "-c", f"echo began > {tmp_path}/out; kill -INT $$; echo lived >> {tmp_path}/out"])
         assert made.command[0] == "sh"

@@ -1,4 +1,4 @@
-"""Our own memory: what was freed is given back."""
+"""Memory of this process: what was freed is given back."""
 
 from __future__ import annotations
 

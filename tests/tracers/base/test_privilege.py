@@ -77,7 +77,7 @@ def test_process_ids_must_be_the_kernels(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_kernel_without_bpf_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here an architecture's number is that of no system call. The VM lane has such a kernel: its check `no_bpf`."""
+    """An architecture's number is here that of no system call. The VM lane has such a kernel: its check `no_bpf`."""
     privilege.require_bpf()
     monkeypatch.setattr(privilege, "_SYS_BPF", {platform.machine(): 10_000})
     with pytest.raises(StallscopeError, match="has no BPF"):

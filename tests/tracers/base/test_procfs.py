@@ -52,7 +52,7 @@ def test_hostile_names(hostile: int) -> None:
 
 
 def test_the_state_of_a_thread_needs_no_look_at_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For /proc/TID/stat the kernel adds up the times of all threads of the process: of thousands that took seconds."""
+    """The kernel adds up the times of all threads of the process for /proc/TID/stat: of thousands that took seconds."""
     read: list[str] = []
     monkeypatch.setattr(procfs, "_read", lambda path: read.append(str(path)) or b"1 (x) S 0")
     assert procfs.state(7) == "S"

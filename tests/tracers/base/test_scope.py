@@ -140,7 +140,7 @@ def test_we_ourselves_never_match() -> None:
 
 
 def test_who_called_us_does_not_match_by_our_own_command_line() -> None:
-    """As in ``sudo trace-offcpu -n demo``, where sudo's command line holds the name, too."""
+    """The name is in sudo's command line, too, in ``sudo trace-offcpu -n demo``."""
     code = (
         "import re, os; from stallscope.tracers.base.scope import Scope;"
         "print(Scope(name=re.compile('me_of_all[_]processes')).newcomers());"
@@ -295,7 +295,7 @@ def test_children_that_a_name_does_not_match_can_be_traced(family: tuple[int, se
 
 
 def test_who_only_starts_the_command_that_matches_is_left_out() -> None:
-    """As ``timeout 60 train``. A shell whose command line has more than that matches."""
+    """A wrapper is left out as in ``timeout 60 train``. A shell whose command line has more than that matches."""
     wrapper = subprocess.Popen(["timeout", "60", "sleep", "50.07104"], start_new_session=True)
     shell = subprocess.Popen(["sh", "-c", "sleep 60 & wait", "50.07104"], start_new_session=True)
     try:

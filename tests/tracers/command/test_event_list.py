@@ -1,4 +1,4 @@
-"""What --list prints of things that are counted. Nothing is attached."""
+"""Output of --list for things that are counted. Nothing is attached."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ EXAMPLES = [("trace-x", "a"), ("trace-x", "b"), ("trace-x", "c")]
 
 
 def parse(*arguments: str) -> dict[str, Any]:
-    """What a command with all shared options is given."""
+    """Values that a command with all shared options is given."""
     seen: dict[str, Any] = {}
 
     @cli.command("trace-x", examples=EXAMPLES)

@@ -1,4 +1,4 @@
-"""What matches, of files that are compiled for it. Nothing is attached."""
+"""Matches in files that are compiled for it. Nothing is attached."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_nothing_matches(library: Path) -> None:
 
 
 def test_of_a_process(library: Path) -> None:
-    """By the file's name, in what the process maps."""
+    """The file's name is looked for in what the process maps."""
     scope = Scope(pids=[os.getpid()])
     with pytest.raises(StallscopeError, match="no file of that name"):
         list(lines(targets("libshop.so:pushed"), scope, ()))
@@ -120,7 +120,7 @@ def test_what_a_file_has_not(library: Path, tmp_path: Path) -> None:
 
 
 def test_a_mapped_file_without_the_function(library: Path) -> None:
-    """It is told before the trace, with the cause; but no file that may come later is waited for in vain."""
+    """The cause is told before the trace; but no file that may come later is waited for in vain."""
     mapped, me = ctypes.CDLL(str(library)), Scope([os.getpid()])
     assert mapped
     check_mapped(targets("libshop.so:pushed", "libnothing.so:f", "nothing:f"), me, ())

@@ -1,4 +1,4 @@
-"""Where interpreters free code objects: what the file says, and what forged files cannot say."""
+"""Places where interpreters free code objects: what the file says, and what forged files cannot say."""
 
 from __future__ import annotations
 

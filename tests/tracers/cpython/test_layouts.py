@@ -30,7 +30,7 @@ class Image:
 
 
 def test_the_main_thread_is_found(python: tuple[str, ...]) -> None:
-    """By the steps that the probes take."""
+    """The main thread is found by the steps that the probes take."""
     with running(python, TELL) as (pid, ident), memory_of(pid) as memory:
         _, _, runtime = runtime_in(pid)
         layout = layout_in(pid, memory)
@@ -53,7 +53,7 @@ def test_for_the_probes(python: tuple[str, ...]) -> None:
 
 
 def test_the_interpreter_lock(python: tuple[str, ...]) -> None:
-    """By the steps that the probes take: the only thread has it, or had it last."""
+    """The lock is found by the steps that the probes take: the only thread has it, or had it last."""
     tell = (
         "import sys, threading\nnative = threading.get_native_id()\nprint(json.dumps([native, sys.version_info[:2]]))"
     )
@@ -77,7 +77,7 @@ def test_the_interpreter_lock(python: tuple[str, ...]) -> None:
 
 
 def test_an_interpreter_lock_that_is_not_known() -> None:
-    """Its fields are not in the order that the probes expect."""
+    """The lock's fields are not in the order that the probes expect."""
     layout = layout_of((3, 13), 0, published(0x030D00F0))
     assert (layout.gil, layout.gil_at, layout.gil_own) == (0, 0, 0)
 

@@ -1,4 +1,4 @@
-"""Which files are interpreters."""
+"""Files that are interpreters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the reading process tells may be anything: of a file that was made for that."""
+"""Parameters as the reading process tells them, which may be anything: of a file that was made for that."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_names_of_members() -> None:
     "member", [{"kind": "integer", "size": 3, "signed": 1}, {"kind": "array", "count": 1}, None, {"kind": "pointer"}]
 )
 def test_members_that_are_nonsense_cannot_be_read(member: Any) -> None:
-    """They are looked at when an expression names them."""
+    """Members are looked at when an expression names them."""
     types = {
         "1": {"kind": "pointer", "target": 2},
         "2": {"kind": "struct", "name": "s", "size": 8, "members": [["m", 0, 3], ["n", 0, 4]]},

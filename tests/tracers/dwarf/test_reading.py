@@ -171,7 +171,7 @@ def test_without_debug_information(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("compiler")
 def test_damaged_files(tmp_path: Path) -> None:
-    """Whatever is in the sections, there is an answer, or one reason."""
+    """The answer is there, or one reason, whatever is in the sections."""
     path = build("gcc", C, tmp_path)
     data = path.read_bytes()
     with path.open("rb") as file:

@@ -93,7 +93,7 @@ def test_a_process_that_is_gone() -> None:
 
 
 def test_what_the_kernel_tells(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Of a thread of the kernel there is no more than that."""
+    """Nothing more than that is told of a thread of the kernel."""
     (tmp_path / "stack").write_text(KERNEL)
     monkeypatch.setattr(asleep, "_task", lambda pid, tid: str(tmp_path))
     looks = Asleep()

@@ -111,7 +111,7 @@ def test_what_each_engine_needs_is_told_once() -> None:
 
 
 class OnlyWall(Fake):
-    """It takes waits and samples, not one of them."""
+    """Engine that takes waits and samples, not one of them."""
 
     def refusals(self, measures: Sequence[Measure]) -> Mapping[str, str]:
         return {} if len(measures) == 2 else {"offcpu": "no"}

@@ -41,7 +41,7 @@ def test_ends_with_the_last_process() -> None:
 
 
 def test_who_has_ended_before_the_trace_begins() -> None:
-    """While tables are waited for a process may end, and its id become another's."""
+    """A process may end while tables are waited for, and its id become another's."""
     one, two = sleeper(), sleeper()
     ends = Ends(Scope(tgids={one.pid, two.pid}, tids={GONE}), None)
     try:

@@ -1,4 +1,4 @@
-"""Who was inside, from events that come in any order. With real calls: tests/live/test_ioctl.py."""
+"""Processes that were inside, from events that come in any order. With real calls: tests/live/test_ioctl.py."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_command_that_goes_on_holds_up_its_device() -> None:
 
 
 def test_who_was_there_at_a_boundary_is_not_alone() -> None:
-    """What ended before is forgotten there."""
+    """Calls that ended before are forgotten at the boundary."""
     rings = Rings()
     rings.write(call(1, 100, 200))
     rings.sharing.take()
@@ -128,7 +128,7 @@ def test_who_was_there_at_a_boundary_is_not_alone() -> None:
 
 
 def test_what_ended_long_ago_is_forgotten() -> None:
-    """Of a command that was called once, while another goes on being called."""
+    """Calls of a command that was called once are forgotten, while another goes on being called."""
     rings = Rings()
     for time in range(100, 1000, 10):
         rings.write(call(1, time, time + 5, number=2 if time == 100 else 1))
@@ -145,7 +145,7 @@ def test_a_full_ring_counts_what_it_loses() -> None:
 
 
 def by_hand(everything: list[Event], number: int) -> SharedCall:
-    """The same of one command, a ns at a time."""
+    """Shared calls of one command, counted a ns at a time."""
     anywhere = [event for event in everything if not event[5]]
     events = [event for event in everything if event[2] == number]
     calls, found = [event for event in events if not event[5]], SharedCall("", "")

@@ -39,7 +39,7 @@ def test_profile() -> None:
 
 
 def test_equal_labels_are_one_object() -> None:
-    """Who reads labels looks them up by identity: those of one thread's rows, of which there may be very many."""
+    """Readers of labels look them up by identity: those of one thread's rows, of which there may be very many."""
     places = [Place(1, 2, "interruptible", (Frame(name),)) for name in "fg"]
     rows = {"offcpu": dict.fromkeys([*places, Place(1, 3, "interruptible", F)], (1, 1, 1, 1))}
     one, two, other = Taken(0, 1, rows, [], {}, {1: "p"}).profile((OffCpu(),), "Time").samples

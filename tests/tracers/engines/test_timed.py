@@ -72,7 +72,7 @@ def test_functions_are_apart() -> None:
 
 
 def test_entries_of_threads_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is left out is added up per process: the sums stay."""
+    """Threads that are left out are added up per process: the sums stay."""
     monkeypatch.setattr(timed, "MOST", 3)
     found = by_process(*(call(tid, tgid, 10 * tid) for tid in range(1, 6) for tgid in (7, 1 << 30)))
     for process in found:

@@ -131,7 +131,8 @@ def test_devices(wakers: Wakers, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 
 def test_what_an_interrupt_interrupts_is_not_told(wakers: Wakers) -> None:
-    """Where the probe could not find out: it did not know where interrupts enter the kernel."""
+    """The waker is only the interrupt where the probe could not find out: it did not know where interrupts enter the
+    kernel."""
     link = waker(BY_SOFTIRQ, 2, ustack=10, pid=7, number=3)
     assert told(wakers, link, APP) == [
         "--", "try_to_wake_up", "net_rx_action", "handle_softirqs", "irq_exit_rcu", *IRQ[::-1], "[softirq NET_RX]",

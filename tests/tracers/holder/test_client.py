@@ -30,7 +30,7 @@ def holder() -> Iterator[Holder]:
 
 
 def attach(holder: Holder, count: int = 1) -> object:
-    """Of something that is no program: the kernel refuses it."""
+    """Attaches something that is no program: the kernel refuses it."""
     fd = os.open("/dev/null", os.O_RDONLY)
     try:
         return holder.attach(None, 48, [(fd, 0)], fd, [Place(16 * i, i) for i in range(count)])
@@ -69,7 +69,7 @@ def test_the_kernel_refuses(holder: Holder, count: int) -> None:
 
 
 def test_one_that_hangs_is_left_alone(holder: Holder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in the kernel: it does not answer. It is not asked again, and nobody waits for it."""
+    """The process hangs as in the kernel: it does not answer. It is not asked again, and nobody waits for it."""
     monkeypatch.setattr(client, "_PATIENCE", 0.3)
     begun(holder)
     os.kill(holder.pid, signal.SIGSTOP)
@@ -144,7 +144,7 @@ def test_one_that_has_ended_is_replaced(holder: Holder) -> None:
 
 
 def test_signals_do_not_end_it(holder: Holder) -> None:
-    """It removes the probes as it ends, which has to be when nobody waits."""
+    """The process removes the probes as it ends, which has to be when nobody waits."""
     with pytest.raises(OSError, match="refused"):
         attach(holder)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -174,7 +174,7 @@ def test_it_ends_with_us_and_has_nothing_of_ours() -> None:
 
 
 def test_a_forked_process_has_none_of_it() -> None:
-    """It would keep the process from ending with us."""
+    """The descriptors would keep the process from ending with us."""
     HOLDER.begin()
     pid = HOLDER.pid
     read, write = os.pipe()

@@ -28,7 +28,7 @@ def test_an_error_of_the_kernel_is_one() -> None:
 
 @pytest.mark.parametrize("cookie", [0, 7])
 def test_kernels_without_links_of_events(monkeypatch: pytest.MonkeyPatch, cookie: int) -> None:
-    """Before 5.15: the program goes to the event, if it needs no cookie."""
+    """The program goes to the event before 5.15, if it needs no cookie."""
     calls: list[tuple[int, int]] = []
     closed: list[int] = []
 

@@ -1,4 +1,4 @@
-"""Which address spaces stay locked. With a real one: tests/hostile/test_locks.py."""
+"""Address spaces that stay locked. With a real one: tests/hostile/test_locks.py."""
 
 from __future__ import annotations
 

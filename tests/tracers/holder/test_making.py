@@ -90,7 +90,7 @@ def test_errors_that_are_not_of_a_function(monkeypatch: pytest.MonkeyPatch, fd: 
 
 
 def test_the_time_is_bounded(monkeypatch: pytest.MonkeyPatch, fd: int) -> None:
-    """What is left when it is over has no probe, and is told."""
+    """Places that are left when it is over have no probe, and are told."""
     kernel = Kernel(dict.fromkeys(range(0, 100, 2), NOT_SUPPORTED))
     clock = iter(range(1000))
     monkeypatch.setattr(making.time, "monotonic", lambda: next(clock) / 10)

@@ -173,7 +173,7 @@ def test_who_may_name_functions(
 
 
 def test_a_copy_is_nobodys(program: Path, tmp_path: Path) -> None:
-    """Of a file on a user's file system, which says of each of its files whose it is."""
+    """A copy is of a file on a user's file system, which says of each of its files whose it is."""
     stripped, debug = split(program, tmp_path)
     copies = []
     for path in (stripped, debug):

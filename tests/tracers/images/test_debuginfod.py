@@ -79,7 +79,7 @@ class Silent:
         self._taken.append(self._server.accept()[0])
 
     def count(self) -> int:
-        """How many came since the last call."""
+        """Number of those that came since the last call."""
         before = len(self._taken)
         self._server.setblocking(False)
         with contextlib.suppress(BlockingIOError):
@@ -210,7 +210,7 @@ def test_no_silent_server_is_waited_for_after_ctrl_c(silent: Silent, monkeypatch
 def test_answers_of_nothing_are_not_waited_for_without_end(
     serve: Callable[[int], Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After Ctrl-C, all that a server does not have takes no longer than one answer."""
+    """All that a server does not have takes, after Ctrl-C, no longer than one answer."""
     monkeypatch.setattr(subject, "end_was_requested", lambda: True)
     monkeypatch.setattr(subject, "_AT_END", 0.0)
     server = serve(404)

@@ -46,7 +46,7 @@ USES: dict[str, Callable[[ElfFile], object]] = {
 
 @pytest.mark.parametrize("use", USES)
 def test_any_number_of_symbol_tables(use: str) -> None:
-    """They can all have the same symbols and names: 64 bytes of the file cost a whole table each time."""
+    """The tables can all have the same symbols and names: 64 bytes of the file cost a whole table each time."""
     USES[use](opened(with_symbols(10, NAMES)))
     for tables in (2, 8000):
         with pytest.raises(TooMuch, match="more than one symbol table of a kind"):
@@ -119,7 +119,7 @@ def test_names_of_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_usdt_notes_are_not_copied_again_and_again() -> None:
-    """Of 200,000 notes each was compared with all that follow it: 5 TB for a file of 4.8 MB."""
+    """Each of 200,000 notes was compared with all that follow it: 5 TB for a file of 4.8 MB."""
 
     class Bytes(bytes):
         copied = 0

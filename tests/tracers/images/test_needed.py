@@ -1,4 +1,4 @@
-"""What ld.so loads, compared with what it says itself (ldd(1) asks it)."""
+"""Libraries that ld.so loads, compared with what it says itself (ldd(1) asks it)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_rpath_is_for_what_libraries_need_too(build: Compile, tmp_path: Path) ->
 
 
 def test_libraries_that_a_program_may_open(build: Compile, tmp_path: Path) -> None:
-    """By name they are searched for as the program's own are, with what they need."""
+    """Names of libraries are searched for as the program's own are, with what they need."""
     inner = build("deep/libinner.so")
     opened = build("lib/libopened.so", str(inner), f"-Wl,-rpath,{tmp_path}/deep")
     elsewhere = build("other/libelsewhere.so")

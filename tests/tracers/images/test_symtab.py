@@ -256,8 +256,9 @@ def test_an_ifunc_names_its_resolver_and_not_what_it_chose(compile_program: Call
 
 
 def test_never_the_nearest_name(compile_program: Callable[..., Path], nm: Nm) -> None:
-    """What tools that take the symbol before an address, whatever its size, get wrong: every byte of the code that no
-    function's symbol covers has no name, and what a hidden function covers never has its exported neighbour's."""
+    """Code is named better than by tools that take the symbol before an address, whatever its size: every byte of the
+    code that no function's symbol covers has no name, and what a hidden function covers never has its exported
+    neighbour's."""
     source = """
     __attribute__((visibility("hidden"), noinline)) int hidden_1(int x) { return x * 3; }
     int exported_1(int x) { return hidden_1(x) + 1; }
@@ -283,7 +284,7 @@ def test_never_the_nearest_name(compile_program: Callable[..., Path], nm: Nm) ->
 
 
 def test_the_end_of_a_description_bounds_a_symbol_without_size(compile_program: Callable[..., Path], nm: Nm) -> None:
-    """Behind it lies code that nobody described: it is nobody's."""
+    """Code behind it was described by nobody: it is nobody's."""
     assembly = ".text\n.type nosize, @function\nnosize:\n.cfi_startproc\nnop; ret\n.cfi_endproc\nnop; nop; ret\n"
     path = compile_program("int main(void) { return 0; }\n__asm__(" + quoted(assembly) + ");")
     nosize = next(value for value, _, _, name in nm(path) if name == "nosize")
@@ -312,7 +313,7 @@ def test_absurd_sizes_end_with_the_section(compile_program: Callable[..., Path],
 
 
 def test_a_nameless_function_bounds_one_without_size(compile_program: Callable[..., Path], nm: Nm) -> None:
-    """Behind it lies a function that has no symbol any more, but unwinding information."""
+    """The function behind it has no symbol any more, but unwinding information."""
     assembly = ".text\n.type nosize, @function\nnosize: nop; nop\n.cfi_startproc\nnop; nop; ret\n.cfi_endproc\n"
     path = compile_program("int main(void) { return 0; }\n__asm__(" + quoted(assembly) + ");")
     nosize = next(value for value, _, _, name in nm(path) if name == "nosize")

@@ -1,4 +1,4 @@
-"""What a command's number means, against the numbers that Python's own modules have."""
+"""Meaning of a command's number, against the numbers that Python's own modules have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an ioctl was called on, from what the kernel says of the file."""
+"""Devices and files of ioctls, from what the kernel says of the file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHR, BLK = stat.S_IFCHR, stat.S_IFBLK
 
 
 def number(major: int, minor: int) -> int:
-    """As the kernel has it (MKDEV of linux/kdev_t.h)."""
+    """Number of a device as the kernel has it (MKDEV of linux/kdev_t.h)."""
     return major << 20 | minor
 
 

@@ -1,4 +1,4 @@
-"""Which commands a file understands."""
+"""Commands that a file understands."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from stallscope.tracers.kernel.shapes import SHAPES
 
 
 def load(**options: object) -> Object:
-    """Our own object with the programs that follow forks and execs."""
+    """Loads our own object with the programs that follow forks and execs."""
     return probes.load_shape(ProbeOptions(Scope(everything=True), (), **options), SHAPES[0])  # type: ignore[arg-type]
 
 

@@ -35,7 +35,7 @@ __attribute__((section("raw_tp/sys_enter"), used)) int refused(void *context)
 
 
 def load(**options: object) -> Object:
-    """Our own object with the programs that follow forks and execs."""
+    """Loads our own object with the programs that follow forks and execs."""
     return probes.load_shape(ProbeOptions(Scope(everything=True), (), **options), SHAPES[0])  # type: ignore[arg-type]
 
 
@@ -174,7 +174,7 @@ def test_programs_do_not_write_variables() -> None:
 
 
 def test_call_of_a_function_of_the_kernel(opened: Object) -> None:
-    """In place of a helper that there is not. That the kernel takes it: tests/live/test_locks.py."""
+    """The call takes the place of a helper that there is not. That the kernel takes it: tests/live/test_locks.py."""
     program = opened.programs["locks_begin_asking"]
     with pytest.raises(BpfError, match=r"call of no_such_function\(\) in locks_begin_asking"):
         program.call_function(ASKED, "no_such_function")

@@ -120,6 +120,6 @@ def test_a_virtual_machine(text: str | None, virtual: bool, tmp_path: Path, monk
 
 
 def test_a_trap_that_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not ours that ends."""
+    """The trap ends a process of its own, not the one that asks."""
     monkeypatch.setattr(breakpoints, "_cost", lambda: os.kill(os.getpid(), signal.SIGKILL))
     assert breakpoints.cost() is None

@@ -1,4 +1,4 @@
-"""Where interrupts enter the kernel."""
+"""Places where interrupts enter the kernel."""
 
 from __future__ import annotations
 

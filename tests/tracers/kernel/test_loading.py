@@ -1,4 +1,4 @@
-"""Which libbpf is chosen, among libraries of one function that are compiled here."""
+"""Choice of libbpf, among libraries of one function that are compiled here."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def compiled(path: Path, source: str, *libraries: Path) -> Path:
 
 
 def bind(library: ctypes.CDLL) -> None:
-    """What is needed: a function that says which library it is of."""
+    """Binds what is needed: a function that says which library it is of."""
     library.which.restype = ctypes.c_int
 
 
 @pytest.fixture(autouse=True)
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the system nor the wheel has one. (`dlopen` takes a path as it takes a name.)"""
+    """Places of the system and the wheel, neither of which has one. (`dlopen` takes a path as it takes a name.)"""
     monkeypatch.setattr(loading, "_NAME", str(tmp_path / "system" / NAME))
     monkeypatch.setattr(loading, "_CARRIED", tmp_path / "carried")
 
@@ -48,7 +48,7 @@ def give_wheel(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> loading.Loaded:
-    """With the name that both have on a real system."""
+    """Loads the library with the name that both have on a real system."""
     system = loading._NAME
     real = ctypes.CDLL
 

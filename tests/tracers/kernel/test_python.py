@@ -22,7 +22,7 @@ CODE, OTHER = 0x7F00_1122_3340, 0x7F00_1122_4440
 
 
 def words(*calls: Call, pid: int = 4711, cut: int = 0) -> tuple[int, ...]:
-    """As the probes send them."""
+    """Words as the probes send them."""
     found = [python.PROCESS << 56 | pid]
     for call in calls:
         second = call.checksum << 32 | (call.instruction & 0x7FFFFFFF) << 1 | call.is_entry

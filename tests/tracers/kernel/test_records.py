@@ -51,7 +51,7 @@ THREAD = Thread(
 
 
 def run_c(gcc: str, folder: Path, body: str) -> bytes:
-    """What a C program with this main() writes."""
+    """Output of a C program with this main()."""
     source, program = folder / "layout.c", folder / "layout"
     source.write_text(f"{PRELUDE}int main(void)\n{{\n{body}\nreturn 0;\n}}\n")
     subprocess.run([gcc, "-Wall", "-Werror", "-o", program, source], check=True)
@@ -146,7 +146,7 @@ def test_chain(gcc: str, tmp_path: Path) -> None:
 
 
 def offsets(gcc: str, folder: Path, struct: str, names: list[str]) -> list[int]:
-    """Of these members, then the size of the struct."""
+    """Offsets of these members, then the size of the struct."""
     lines = [f'printf("%zu\\n", __builtin_offsetof(struct {struct}, {name}));' for name in names]
     lines.append(f'printf("%zu\\n", sizeof(struct {struct}));')
     return list(map(int, run_c(gcc, folder, "\n".join(lines)).split()))

@@ -1,4 +1,4 @@
-"""What is kept of the records that the probes send."""
+"""Records of the probes that are kept."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from stallscope.tracers.kernel.sum_table import SLOTS, SumTable
 
 
 def put(table: SumTable, slot: int, tid: int, waits: int) -> None:
-    """As a program would."""
+    """Puts as a program would."""
     key, value = ORIGIN.pack(1, 2, 0, tid, 7, 0, 1), WAIT_SUM.pack(waits, *[5] * 6)
     assert library().bpf_map_update_elem(table._tables[slot].fd, key, value, 0) == 0
 

@@ -41,7 +41,7 @@ def test_the_hosts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("way", ["detached", "from a child"])
 def test_our_own(way: str, require: Callable[[bool, str], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is read-only, and no list of mounts has it."""
+    """The mount is read-only, and no list of mounts has it."""
     require(os.geteuid() == 0, "mounting needs root")
     mounts, found = Path("/proc/self/mountinfo").read_bytes(), set(os.listdir("/proc/self/fd"))
     if way != "detached":

@@ -31,7 +31,7 @@ def test_fields_and_flags() -> None:
 
 
 def test_flags_of_old_kernels() -> None:
-    """Before Linux 4.14: threads that sleep are the first ones, without a space behind them."""
+    """Kernels before 4.14 have threads that sleep first, without a space behind them."""
     fields = TEXT.partition("print fmt")[0]
     flags = '"|", { 1, "S"} , { 2, "D" }, { 4, "T" }, { 64, "x" }) : "R", REC->prev_state & 1024 ? "+" : ""'
     found = parse_format("sched:sched_switch", f'{fields}print fmt: "%s", __print_flags(REC->prev_state, {flags}\n')

@@ -1,4 +1,4 @@
-"""How programs get to functions. With real calls: tests/live/test_cuda.py."""
+"""Ways in which programs get to functions. With real calls: tests/live/test_cuda.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands take without options is what the list says: trace-doctor and recommendations believe it."""
+"""Measures of commands without options, which are those of the list: trace-doctor and recommendations believe it."""
 
 from __future__ import annotations
 

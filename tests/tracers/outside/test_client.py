@@ -31,7 +31,7 @@ def child_of(asked: Client) -> int:
 
 
 def stopped(asked: Client) -> int:
-    """As one that waits in the kernel: it does not answer."""
+    """Stops the process as one that waits in the kernel: it does not answer."""
     pid = child_of(asked)
     asked.ask("maps", os.getpid(), True)
     os.kill(pid, signal.SIGSTOP)
@@ -110,7 +110,7 @@ def test_a_user_does_not_use_up_what_others_have(
 
 
 def wait_for_user(pid: int) -> None:
-    """Until a process is no longer root's."""
+    """Waits until a process is no longer root's."""
     until = time.monotonic() + 30
     while user_of(pid) == 0:
         assert time.monotonic() < until

@@ -1,4 +1,4 @@
-"""What is read of a process, and how its files are found."""
+"""Reads of a process, and how its files are found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which file systems ordinary users can make wait."""
+"""File systems that ordinary users can make wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which user can make a reader wait."""
+"""Users who can make a reader wait."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_who_has_begun_a_setuid_program(tmp_path: Path) -> None:
 
 
 def test_a_user_namespace_is_of_its_maker() -> None:
-    """Also one inside it, and whatever the id there."""
+    """A namespace inside it is its maker's, too, whatever the id there."""
     nested = ("unshare", "-Ur", "unshare", "-U", "sh", "-c", _SLEEP)
     with running(*_AS_USER, *nested) as pid:
         assert user_of(pid) == USER
@@ -70,7 +70,7 @@ def test_subordinate_ids_are_of_the_maker() -> None:
 
 
 def test_paths(tmp_path: Path) -> None:
-    """Of whoever can decide where they lead."""
+    """Paths belong to whoever can decide where they lead."""
     assert os.stat(tmp_path).st_uid == 0
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -105,7 +105,7 @@ def test_paths(tmp_path: Path) -> None:
 
 
 def test_mounts_in_his_namespace() -> None:
-    """Whatever is there: it can be FUSE below something else."""
+    """The mount is his whatever is there: it can be FUSE below something else."""
     mount = f"mount -t tmpfs none /mnt && {_SLEEP}"
     with running(*_AS_USER, "unshare", "-Urm", "sh", "-c", mount) as pid:
         root = os.open(f"/proc/{pid}/root", os.O_PATH)

@@ -131,7 +131,7 @@ def test_copies_have_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_nothing_else_reads_other_processes() -> None:
-    """Only there do reads have a deadline: /proc/PID/stat, status, comm and the links ask no file system."""
+    """Reads have a deadline only there: /proc/PID/stat, status, comm and the links ask no file system."""
     name = r"(mem|maps|environ|cmdline|map_files|smaps|smaps_rollup|numa_maps|pagemap|auxv)\b"
     pattern = re.compile(rf"/proc/\{{[^}}]*\}}/(task/\{{[^}}]*\}}/)?{name}|PROC /.*\"{name}|_read\([^)]*\"{name}")
     found = [

@@ -1,4 +1,4 @@
-"""What the process that reads may do."""
+"""Rights of the process that reads."""
 
 from __future__ import annotations
 

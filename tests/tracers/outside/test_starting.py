@@ -1,4 +1,4 @@
-"""How processes are started that can be abandoned. What they have of ours: test_client.py, and that of the holder."""
+"""Start of processes that can be abandoned. What they have of ours: test_client.py, and that of the holder."""
 
 from __future__ import annotations
 

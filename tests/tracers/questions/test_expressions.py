@@ -113,7 +113,7 @@ def _number(node: Node, bits: int) -> int:
 
 
 def _evaluated(node: Node) -> int | None:  # noqa: PLR0911
-    """As a number of any size below 2^64, or below 0; None if there is no answer."""
+    """Value as a number of any size below 2^64, or below 0; None if there is no answer."""
     if isinstance(node, nodes.Constant):
         return node.value
     if isinstance(node, nodes.Input):

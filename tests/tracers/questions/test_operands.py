@@ -89,7 +89,7 @@ def test_what_cannot_be_read(text: str) -> None:
 
 
 def test_damaged_operands_are_never_code() -> None:
-    """Whatever a note says: nothing of it is in the C but numbers and registers."""
+    """Nothing of a note is in the C but numbers and registers, whatever it says."""
     chance, letters = random.Random(3), string.ascii_letters + string.digits + "@%$(),-+; \n\x1b\u202e"
     for _ in range(20_000):
         text = list(chance.choice(list(CASES)))
@@ -102,7 +102,7 @@ def test_damaged_operands_are_never_code() -> None:
 
 
 def test_arguments_of_several_places() -> None:
-    """What has a sign in one place has one in all."""
+    """An argument that has a sign in one place has one in all."""
     same, mixed, absent, odd = (
         places("p:n", sites)
         for sites in (

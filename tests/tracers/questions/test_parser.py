@@ -9,7 +9,7 @@ from stallscope.tracers.questions.syntax import Binary, Cast, Expression, Index,
 
 
 def shown(tree: Expression) -> str:  # noqa: PLR0911
-    """With all parentheses."""
+    """Text of a tree with all parentheses."""
     if isinstance(tree, Number):
         return str(tree.value)
     if isinstance(tree, Name):

@@ -56,7 +56,7 @@ def test_debug_file_adds_what_was_stripped(program: Path, tmp_path: Path, nm: Nm
 
 
 def test_a_debug_file_of_one_root_names_nothing_in_another(program: Path, tmp_path: Path, nm: Nm) -> None:
-    """Also not once a process of another root maps the file, when names have already been looked up."""
+    """The file names nothing once a process of another root maps it, either, when names have already been looked up."""
     at = {name: value for value, _, _, name in nm(program)}
     stripped = tmp_path / "stripped"
     subprocess.run(["objcopy", "--strip-all", program, stripped], check=True)

@@ -105,7 +105,7 @@ def are_open(processes: ProcessSpaces, process: Process | None) -> list[bool]:
 def test_a_process_with_too_many_files(
     program: Path, start: Callable, uids: dict[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is left out of it is not opened later either, and is told."""
+    """Files that are left out of it are not opened later either, and are told."""
     monkeypatch.setattr(module, "MOST_FILES", 1)
     processes = ProcessSpaces()
     running = start(program)

@@ -290,7 +290,7 @@ def test_the_dead_and_the_replaced_keep_their_names(
 def test_exited_before_its_maps_were_read(
     program: Path, processes: ProcessSpaces, symboliser: Symboliser, start: Callable
 ) -> None:
-    """Only the events are left, and the file where it was."""
+    """The events are all that is left, and the file where it was."""
     running = start(program)
     live = ProcessSpaces()
     live.adopt(running.pid)

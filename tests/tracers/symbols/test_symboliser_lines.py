@@ -87,7 +87,7 @@ def test_lines_and_inlined_functions(
 def test_lines_of_a_program_that_was_replaced(
     *, inlining: Path, processes: ProcessSpaces, start: Callable, tmp_path: Path, as_root: None
 ) -> None:
-    """What the tool reads is the file that runs, not the one that has its path now."""
+    """The tool reads the file that runs, not the one that has its path now."""
     copy = Path(shutil.copy(inlining, tmp_path / "p"))
     running = start(copy)
     copy.unlink()

@@ -116,7 +116,7 @@ def _word(cells: dict[str, str]) -> int:  # noqa: PLR0911
 
 @pytest.fixture
 def vdso_image(tmp_path: Path) -> Path:
-    """Our own process's vdso as a file."""
+    """File of our own process's vdso."""
     for line in Path("/proc/self/maps").read_text().splitlines():
         if line.endswith("[vdso]"):
             begin, end = (int(text, 16) for text in line.split()[0].split("-"))
@@ -128,7 +128,7 @@ def vdso_image(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def files() -> Files:
-    """Where `make_loader` finds files."""
+    """Files that `make_loader` finds."""
     return Files()
 
 

@@ -101,7 +101,7 @@ def test_stacks_end_where_the_scheduler_changes_over(program: Callable[..., ElfF
 
 
 def old_table(magic: int, names: list[bytes]) -> bytes:
-    """As Go 1.2 and Go 1.16 wrote it: functions of 16 bytes, of which 8 have one word on the stack."""
+    """Table as Go 1.2 and Go 1.16 wrote it: functions of 16 bytes, of which 8 have one word on the stack."""
     steps = bytes([2, 8, 16, 8, 0])  # -1 + 1, 8 bytes; + 8, 8 bytes
     text = b"\0".join(names) + b"\0"
     if magic == 0xFFFFFFFB:

@@ -7,7 +7,7 @@ from stallscope.tracers.unwind.instructions import INSTRUCTION, PADDING, START, 
 
 
 def find(*codes: str, width: int = 8) -> list[tuple[list[int], bool]]:
-    """Of each program, (where its instructions begin, whether it is damaged)."""
+    """Places where the instructions of each program begin, and whether it is damaged."""
     data = b"".join(b"\0" + bytes.fromhex(code) for code in codes)
     sizes = np.array([len(bytes.fromhex(code)) for code in codes])
     end = np.cumsum(sizes + 1)

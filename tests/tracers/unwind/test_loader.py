@@ -79,7 +79,7 @@ def test_files_of_a_process_that_maps_very_many(
 def test_a_process_that_is_read_again_when_the_trace_is_to_end(
     make_loader: Callable[..., Loader], loaded: Object, sleeper: subprocess.Popen[bytes]
 ) -> None:
-    """It keeps the tables that are known. Its last stacks are walked with them."""
+    """The process keeps the tables that are known. Its last stacks are walked with them."""
     loader = make_loader()
     assert loader.read(sleeper.pid)
     before = entries(loader, loaded, sleeper.pid)

@@ -43,7 +43,7 @@ def test_what_is_expected_is_in_memory_before_anybody_maps_it(
     opened: Callable[[Path], ElfFile],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Whatever it is called later: mappings tell device and inode, or a build-id."""
+    """The file is known whatever it is called later: mappings tell device and inode, or a build-id."""
     mappings = [mapping for mapping in read_maps(sleeper.pid) if mapping.is_file]
     loader = make_loader()
     for mapping in mappings:

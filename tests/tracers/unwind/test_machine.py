@@ -129,7 +129,7 @@ def test_common_entry_that_says_too_little() -> None:
 
 
 def one_by_one(code: bytes) -> list[Row]:  # noqa: C901
-    """What DWARF 5 says of a few instructions, without sharing any code with what is tested."""
+    """Rows as DWARF 5 says of a few instructions, without sharing any code with what is tested."""
     first = State(7, 8, b"", None, None, (OFFSET, -8))
     state, stack, at, location = first, [], 0, 0
     found: dict[int, int] = {}

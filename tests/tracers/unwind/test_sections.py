@@ -1,4 +1,4 @@
-"""Which sections are read, and that one that cannot be costs only itself."""
+"""Sections that are read; one that cannot be costs only itself."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def packed(library: Path, how: str) -> bytes:
 
 
 def debug_frame(image: bytes) -> int:
-    """Where its section header is."""
+    """Place of its section header."""
     file = elf(image)
     header = file.section_header(b".debug_frame")
     index = next(i for i, row in enumerate(file.sections) if row["offset"] == header["offset"])

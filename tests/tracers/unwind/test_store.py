@@ -137,7 +137,7 @@ def test_mappings_of_a_process(made: Store, loaded: Object) -> None:
 
 
 def test_mappings_that_a_child_inherited_stay(made: Store, loaded: Object) -> None:
-    """As scope_fork does it: the child's entry is a copy of its parent's."""
+    """The child's entry is a copy of its parent's, as scope_fork makes it."""
     made.set_space(7, np.array([[0x1000, 0, 2]], np.uint64))
     key = (8).to_bytes(4, "little")
     loaded.find_map("unwind_spaces").update(

@@ -24,7 +24,7 @@ FILE: Any = SimpleNamespace(mapped_at=lambda offset: offset)
 def walked(
     leaf: int, words: Words[int, int], *, caller: int | None = None, bp: int | None = None, leaf_at: int = 8
 ) -> Walk:
-    """From ``leaf_at`` in the function LEAF. ``words``: of the stack, by address."""
+    """Walk from ``leaf_at`` in the function LEAF. ``words``: of the stack, by address."""
     rules = [pack(rows.GAP), leaf, pack(rows.RSP, 2) if caller is None else caller, pack(rows.END), pack(rows.GAP)]
     pcs = np.array([0, LEAF, CALLER, START, START + 0x100], np.uint32)
     table = UnwindTable(0, merge(pcs, np.array(rules, np.uint32)), {})
@@ -64,7 +64,7 @@ def test_an_interrupted_function_did_not_call() -> None:
 
 
 def test_a_call_may_be_the_last_instruction() -> None:
-    """Its return address is behind the function."""
+    """The return address of such a call is behind the function."""
     words = {SP + 8: CODE + START, SP + 24: at(START)}
     assert walked(pack(rows.RSP, 2), words).addresses == (at(LEAF, 8), CODE + START, at(START))
 

@@ -159,7 +159,7 @@ def restore(limits: tuple[int, int]) -> None:
 
 
 def test_it_takes_less_than_others(tmp_path: Path) -> None:
-    """Of the disk, of memory, and at the hands of the kernel when memory is short."""
+    """The worker takes less of the disk, of memory, and at the hands of the kernel when memory is short."""
     code = (
         "import resource, subprocess, os; from stallscope.tracers.unwind import worker; worker._be_modest();"
         "print(resource.getrlimit(resource.RLIMIT_DATA)[0], resource.getrlimit(resource.RLIMIT_CORE)[0]);"

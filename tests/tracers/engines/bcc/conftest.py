@@ -10,7 +10,7 @@ FLAGS = ", ".join(f'{{ {1 << i:#010x}, "{letter}" }}' for i, letter in enumerate
 
 @pytest.fixture
 def formats() -> dict[str, Format]:
-    """Of the tracepoints that the programs use."""
+    """Formats of the tracepoints that the programs use."""
     switch = {"prev_pid": (24, 4), "prev_state": (32, 8), "next_pid": (56, 4)}
     return {
         "sched:sched_switch": Format("sched:sched_switch", 1, switch, FLAGS),

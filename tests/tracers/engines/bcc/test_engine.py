@@ -1,4 +1,4 @@
-"""Without tracing: what it refuses, and what it says where something is missing."""
+"""Refusals, and messages where something is missing, without tracing."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def test_a_wait_that_goes_on_has_its_stack() -> None:
 
 
 def test_one_that_ended_has_it_with_what_follows() -> None:
-    """It was woken at 160, and ran at 200."""
+    """The wait that ended was woken at 160, and ran at 200."""
     found = rows((place(WOKEN), [40, 1, 40, 40]), (place(), [60, 1, 60, 60]))
     assert found == {place(stack=SLEEP): [60, 1, 60, 60], place(WOKEN, SLEEP): [40, 1, 40, 40]}
 

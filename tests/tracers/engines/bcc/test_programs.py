@@ -43,7 +43,7 @@ def code(
 
 
 def followers(code: list[tuple[int, int, int, int]], at: int) -> list[int]:
-    """Where the program can go on."""
+    """Places where the program can go on."""
     operation, _, offset, _ = code[at]
     if operation == 0x18:
         return [at + 2]

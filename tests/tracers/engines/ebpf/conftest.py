@@ -1,4 +1,4 @@
-"""What all tests of this engine need."""
+"""Fixtures of all tests of this engine."""
 
 from __future__ import annotations
 

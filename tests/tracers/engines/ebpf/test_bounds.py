@@ -1,4 +1,4 @@
-"""That what is rare leaves, and nothing else. For real: tests/live/test_bounds.py."""
+"""Bounds: what is rare leaves, and nothing else. For real: tests/live/test_bounds.py."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENTRIES = 1 << 12
 
 
 class Counted(Collector):
-    """Its table is a list of rows."""
+    """Collector whose table is a list of rows."""
 
     name = "counted"
     columns = ()
@@ -55,7 +55,7 @@ class Counted(Collector):
 
 
 class Engine:
-    """What `Bounds` needs of the probes."""
+    """Probes as far as `Bounds` needs them."""
 
     def __init__(self, measure: Collector, memory: int) -> None:
         self.options = ProbeOptions(Scope(), (measure,), table_entries=ENTRIES, memory=memory)

@@ -47,7 +47,7 @@ def test_others_do_not_count(other: dict[str, int]) -> None:
 
 @pytest.mark.parametrize("end", ENDS[1:])
 def test_only_a_table_that_was_late_counts(end: str) -> None:
-    """What ends a walk for another reason ends it there each time."""
+    """A walk that ends for another reason ends there each time."""
     late = end == "no unwind table"
     assert ids(complete([row(1), row(4)], STACKS, {4: ENDS.index(end)})) == [1, 1 if late else 4]
 

@@ -26,7 +26,7 @@ def request(scope: Scope, *command: str, **given: Any) -> Request:
 
 @pytest.fixture
 def launches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What happens to the command."""
+    """Events of the command."""
     seen: list[str] = []
 
     def launch(command: list[str], *, quiet: bool) -> SimpleNamespace:
@@ -175,7 +175,7 @@ def test_command_that_the_end_of_the_trace_ended_has_no_status(root: None) -> No
 
 
 def test_name_that_nobody_has(root: None) -> None:
-    """It is waited for; the duration counts from the start."""
+    """The name is waited for; the duration counts from the start."""
     begin = time.monotonic()
     with pytest.raises(StallscopeError, match=r"there was no process whose name or command line matches 'nobody_.s'"):
         Ebpf().trace(request(Scope(name=re.compile("nobody_.s")), duration=0.5))

@@ -1,4 +1,4 @@
-"""Who waited for the interpreter lock, and who had it: from waits that are made by hand."""
+"""Waiters for the interpreter lock, and who had it: from waits that are made by hand."""
 
 from __future__ import annotations
 

@@ -290,7 +290,7 @@ def test_forked_process_that_only_the_probes_know(traced: Traced) -> None:
 
 @pytest.mark.parametrize("is_late", [False, True])
 def test_forked_process_that_the_probes_do_not_know(traced: Traced, is_late: bool) -> None:
-    """It was forked before the interpreter of the other one was found, whenever that is told."""
+    """The process was forked before the interpreter of the other one was found, whenever that is told."""
     with interpreter(forks=1) as (pid, code, (child,)):
         traced.spaces.adopt(pid)
         if is_late:

@@ -24,7 +24,7 @@ def made(loaded: Object) -> Iterator[tuple[Intervals, Object]]:
 
 
 def cuts(loaded: Object) -> tuple[int, ...]:
-    """As the programs see them."""
+    """Cuts as the programs see them."""
     return struct.unpack("QQ", loaded.find_map("cuts").lookup(bytes(4)) or b"")
 
 
@@ -113,7 +113,7 @@ def test_failures_are_counted(made: tuple[Intervals, Object], capfd: pytest.Capt
 
 
 def test_the_id_of_a_writer_that_ended_is_not_kept(made: tuple[Intervals, Object]) -> None:
-    """It may be another process's by then."""
+    """The id may be another process's by then."""
     intervals, _ = made
     intervals.write(lambda: None)
     (first,) = intervals.ours

@@ -1,4 +1,4 @@
-"""Which process, and which of its address spaces, a row is of."""
+"""Processes, and their address spaces, that rows are of."""
 
 from __future__ import annotations
 

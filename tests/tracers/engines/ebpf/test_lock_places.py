@@ -1,4 +1,4 @@
-"""Which addresses are one lock, and which function of the kernel takes one."""
+"""Addresses that are one lock, and functions of the kernel that take one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which lock a wait is for, and who had it: from rows that are made by hand."""
+"""Locks that waits are for, and who had them: from rows that are made by hand."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_waits_are_added_up_by_thread_and_place() -> None:
 
 
 def test_parts_of_pythons_lock_are_one() -> None:
-    """Of a mutex and a condition variable. Who has the mutex does not have the lock."""
+    """The parts are a mutex and a condition variable. Who has the mutex does not have the lock."""
     mutex = wait(5, PRIVATE | LOOKS_LIKE_MUTEX, address=ADDRESS + 40)
     holders = [holder(9, kind=PRIVATE | LOOKS_LIKE_MUTEX, address=ADDRESS + 40, waker=GIVER), holder(waker=GIVER)]
     queues = {(ADDRESS, 7): (20, 2), (ADDRESS + 40, 7): (30, 3)}
@@ -167,7 +167,7 @@ def test_parts_of_pythons_lock_are_one() -> None:
 
 
 def test_holder_of_pythons_lock() -> None:
-    """As the lock says, if that is a thread of the process; else who gave it back."""
+    """The holder is the one that the lock names, if that is a thread of the process; else who gave it back."""
     waits = [wait(5, PRIVATE | OF_PYTHON), wait(5, PRIVATE)]
     of_python = PRIVATE | OF_PYTHON
     holders = [holder(8, kind=of_python, waker=GIVER, time=70), holder(8, kind=of_python), holder(waker=GIVER)]
@@ -261,7 +261,7 @@ def test_many_locks_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_shared_memory_that_was_gone_is_counted() -> None:
-    """But not the word of a thread that is joined, which is never shared."""
+    """The word of a thread that is joined, which is never shared, is not counted."""
     lost: dict[str, int] = {}
     locks([wait(kind=0)], lost=lost, unreadable={(7, ADDRESS)})
     assert lost == {UNREADABLE: 1}

@@ -73,7 +73,7 @@ def test_names_of_threads_and_processes() -> None:
 
 
 def test_pids_of_containers() -> None:
-    """Where they are another number, and with --container-pid only."""
+    """The pid is shown where it is another number in the container, and with --container-pid only."""
     spaces = ProcessSpaces(fd_budget=0)
     spaces.processes = {7: Process(7, 1, comm="worker"), 20: Process(20, 20, comm="outside")}
     once = WaitSum(1, 1, 1, 1, 0, 0, 0)

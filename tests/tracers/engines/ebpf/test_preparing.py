@@ -230,7 +230,7 @@ def test_the_whole_host_is_read_for_so_long_only(tracer: Tracer, monkeypatch: py
 
 
 def test_a_user_with_very_many_files_does_not_delay_the_start(tracer: Tracer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """His are read when the trace runs; those of others, and of root, before."""
+    """Files of that user are read when the trace runs; those of others, and of root, before."""
     monkeypatch.setattr(module, "OF_USER", 2)
     monkeypatch.setattr(module.procfs, "pids", lambda: iter([5, 6, 7, 8]))
     tracer.uids = {5: 1000, 6: 1000, 8: 1001}
@@ -308,7 +308,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def interrupted(tracer: Tracer) -> Tracer:
-    """It has tables to wait for, and gets Ctrl-C meanwhile."""
+    """The tracer has tables to wait for, and gets Ctrl-C meanwhile."""
     tracer.left = 1 << 30
     tracer.on_poll = lambda: os.kill(os.getpid(), signal.SIGINT)
     return tracer

@@ -1,4 +1,4 @@
-"""What assembled profiles say of what was lost."""
+"""Remarks of assembled profiles on what was lost."""
 
 from __future__ import annotations
 

@@ -235,7 +235,7 @@ def test_targets_that_end_while_tables_are_compiled(cold: Path, monkeypatch: pyt
 
 
 def test_processes_that_compile_for_us_are_not_told(cold: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the whole host, in which they are."""
+    """The trace is of the whole host, in which these processes are."""
     monkeypatch.setattr(preparing, "BRIEF", 0.0)
     seen: set[int] = set()
     made = Loader.pids.fget
@@ -332,7 +332,7 @@ def test_interrupt_ends_it_with_a_result(root: None, ctrl_c: None) -> None:
 
 @pytest.mark.parametrize("looks", [1, 3, 10_000])
 def test_a_thread_that_exits_is_waited_for_but_not_for_ever(looks: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its last record comes with the ``looks``-th look at the ring."""
+    """The thread's last record comes with the ``looks``-th look at the ring."""
     monkeypatch.setattr(session, "_LAST_SWITCH", 0.1)
     made, sink, seen = object.__new__(Session), SimpleNamespace(exiting=1), []
 

@@ -17,7 +17,7 @@ from stallscope.tracers.unwind.store import Wanted
 
 
 class Clock:
-    """What time.monotonic() tells."""
+    """Clock that time.monotonic() tells."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -102,7 +102,7 @@ class Recorder:
         self.told.append(("close", None))
 
     def take(self) -> list[tuple[str, Any]]:
-        """What was told since the last time, without the epochs."""
+        """Calls that were told since the last time, without the epochs."""
         told, self.told = [each for each in self.told if each[0] != "unwind_epoch"], []
         return told
 
@@ -169,7 +169,7 @@ def test_nobody_is_walked_before_the_trace_begins(made: Unwinding, told: Recorde
 def test_the_turns_of_others_do_not_count_as_ours(
     made: Unwinding, told: Recorder, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a busy host telling the probes takes long by the clock, and as little of the processor as ever."""
+    """The clock, on a busy host, makes telling the probes take long; the processor does it as fast as ever."""
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=clock, thread_time=lambda: 0.0))
     told.cost = 0.05
     for _ in range(5):
@@ -294,7 +294,7 @@ def test_many_processes_are_read_a_slice_at_a_time(made: Unwinding, told: Record
 
 @pytest.fixture
 def states(monkeypatch: pytest.MonkeyPatch) -> dict[int, str]:
-    """What /proc tells of the threads of process 7."""
+    """States that /proc tells of the threads of process 7."""
     found = {7: "Z", 71: "S"}
     monkeypatch.setattr(module.procfs, "state", lambda tid: found.get(tid, ""))
     monkeypatch.setattr(module.procfs, "tids", lambda pid: list(found) if pid == 7 else [])

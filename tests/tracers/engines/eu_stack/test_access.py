@@ -1,4 +1,4 @@
-"""Which processes can be sampled, with processes of the test."""
+"""Access to processes that can be sampled, with processes of the test."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def ours(path: Path, pid: int) -> subprocess.Popen[bytes]:
 
 @pytest.mark.parametrize("was_stopped", [False, True])
 def test_both_are_killed(fake_eu_stack: Fake, sleeper: Sleeper, tmp_path: Path, was_stopped: bool) -> None:
-    """It goes on, unless somebody else had stopped it."""
+    """The process goes on, unless somebody else had stopped it."""
     if was_stopped:
         sleeper.send_signal(signal.SIGSTOP)
         wait_for(lambda: procfs.state(sleeper.pid) == "T")

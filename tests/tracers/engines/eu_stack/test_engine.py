@@ -96,7 +96,7 @@ def test_every_sample_failed(fake_eu_stack: Fake, sleeper: Sleeper) -> None:
 
 
 def test_a_process_that_keeps_eu_stack_from_answering(fake_eu_stack: Fake, sleeper: Sleeper, tmp_path: Path) -> None:
-    """After a few looks it is left alone, and others are sampled."""
+    """The process is left alone after a few looks, and others are sampled."""
     told = f"3 looks at process {sleeper.pid} (sleep) were given up: eu-stack did not answer"
     with subprocess.Popen(["/bin/sleep", "60"]) as other:
         stops = f"if [ $2 = {sleeper.pid} ]; then echo >> {tmp_path}/looks; kill -STOP $$; fi"

@@ -1,4 +1,4 @@
-"""Which processes are sampled, with processes of the test."""
+"""Processes that are sampled, with processes of the test."""
 
 from __future__ import annotations
 

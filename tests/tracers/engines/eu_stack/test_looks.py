@@ -45,7 +45,7 @@ def states(monkeypatch: pytest.MonkeyPatch) -> States:
     ],
 )
 def test_a_wait_is_where_a_thread_is_seen_asleep(before: Look, after: Look, letter: str, states: States) -> None:
-    """Also a system call is no wait where no thread was seen asleep: __vdso_clock_gettime makes one."""
+    """A system call is no wait where no thread was seen asleep: __vdso_clock_gettime makes one."""
     assert states.of(1, HERE, before, after) == letter
 
 
@@ -130,7 +130,7 @@ class Anew(io.RawIOBase):
 
 
 def test_what_a_thread_waits_in_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It runs when the first bytes are asked for, and sleeps when more are: that is not one state."""
+    """A thread that runs when the first bytes are asked for, and sleeps when more are, would have two states."""
     nap = f"{NAP} 0x0 0x0 0x7ffd0000 0x0 0x0 0x0 0x7ffc0000 {HERE:#x}\n".encode()
     files = [Anew(b"running\n", nap), Anew(nap, b"running\n")]
 

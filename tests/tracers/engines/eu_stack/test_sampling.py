@@ -1,4 +1,4 @@
-"""When samples are taken; the rest with the engine: test_engine.py."""
+"""Times at which samples are taken; the rest with the engine: test_engine.py."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ MINUTE = 60_000_000_000
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> dict[int, tuple[int, int]]:
-    """What schedstat says, by tid; threads that are missing are gone."""
+    """Clock of schedstat, by tid; threads that are missing are gone."""
     times: dict[int, tuple[int, int]] = {2: (1000, 500)}
     monkeypatch.setattr(procfs, "schedstat", lambda _pid, tid: times.get(tid))
     monkeypatch.setattr(module, "started", lambda _pid, _tid: -MINUTE)
@@ -116,7 +116,8 @@ def test_a_thread_that_ended(clock: dict[int, tuple[int, int]]) -> None:
 def test_a_thread_that_is_new(
     began_before: bool, clock: dict[int, tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it did before it was met is in its account, unless it began before the trace: its process is new to us."""
+    """The time that it had before it was met is in its account, unless it began before the trace: its process is new to
+    us."""
     threads = Threads(MINUTE)
     clock[2] = (3_000_000_000, 1_000_000_000)
     start = MINUTE - 20_000_000 if began_before else 2 * MINUTE
@@ -162,7 +163,7 @@ def test_ends_that_nobody_saw_are_told(clock: dict[int, tuple[int, int]]) -> Non
 
 
 def test_time_on_cores_of_processes_that_have_ended(clock: dict[int, tuple[int, int]]) -> None:
-    """What they can have had since the last look is part of it."""
+    """The time that they can have had since the last look is part of it."""
     threads = Threads(0)
     clock[3] = (5, 5)
     threads.look(1, 0)
@@ -187,7 +188,7 @@ def test_a_list_of_threads_that_is_cut_short(
 
 
 def test_a_main_thread_that_has_ended(clock: dict[int, tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is there until its parent has seen it, with all that it had of the cores."""
+    """A main thread is there until its parent has seen it, with all that it had of the cores."""
     threads = Threads(0)
     threads.look(2, 0)
     clock[2] = (1040, 510)

@@ -28,7 +28,7 @@ for line in sys.stdin:
 
 @pytest.fixture
 def table(monkeypatch: pytest.MonkeyPatch) -> Table:
-    """When processes began, and ns of what they have waited for: a process with a child, both before the trace."""
+    """Begins of processes, and ns of what they have waited for: a process with a child, both before the trace."""
     found = {SHELL: (EARLY, 5 * SECOND), CHILD: (EARLY, 0)}
     monkeypatch.setattr(unseen, "_waited", lambda pid: unseen._Waited(*found[pid]) if pid in found else None)
     monkeypatch.setattr(procfs, "descendants", lambda pids: {CHILD} if SHELL in pids else set())
@@ -48,7 +48,7 @@ def test_what_a_process_has_waited_for_since_the_trace_began(table: Table) -> No
 
 
 def test_a_process_that_was_there_before_the_trace_ends(table: Table) -> None:
-    """Its parent gets the time that it had before."""
+    """The parent gets the time that its child had before."""
     counted = Unseen(Scope(), None, {SHELL})
     del table[CHILD]
     table[SHELL] = (EARLY, 60 * SECOND)

@@ -106,7 +106,7 @@ def test_one_that_hangs_is_given_up(fake_eu_stack: Fake, sleeper: Sleeper, monke
 
 
 def test_it_ends_by_itself_when_we_are_killed(fake_eu_stack: Fake, sleeper: Sleeper, tmp_path: Path) -> None:
-    """It may be holding a thread by then."""
+    """The program may be holding a thread by then."""
     path = fake_eu_stack(f"echo > {tmp_path}/began; sleep 1; echo text; echo > {tmp_path}/ended")
     with subprocess.Popen([sys.executable, "-c", HOLD, str(path), str(sleeper.pid)], start_new_session=True) as ours:
         wait_for((tmp_path / "began").exists)
@@ -125,7 +125,7 @@ def test_where_a_thread_is(eu_stack: str, sleeper: Sleeper) -> None:
 
 
 def test_modules_are_asked_for(eu_stack: str, sleeper: Sleeper) -> None:
-    """Without them, functions of libraries are taken for the program's."""
+    """Functions of libraries are taken for the program's without modules."""
     (stack,) = Walker(eu_stack).walk(sleeper.pid).stacks.values()
     assert all(frame.module for frame in stack)
     assert "/libc" in str(stack[-1].module and stack[-1].module.path)
@@ -140,7 +140,7 @@ def test_states_are_those_at_the_stacks(fake_eu_stack: Fake, sleeper: Sleeper) -
 
 
 def test_how_long_threads_were_held(fake_eu_stack: Fake, sleeper: Sleeper, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that are not watched count like the others. What is seen of a thread that is held is not its state."""
+    """Threads that are not watched count like the others. What is seen of a thread that is held is not its state."""
     monkeypatch.setattr(walker, "_WATCHED", 2)
     monkeypatch.setattr(procfs, "tids", lambda _pid: [1, 2, 3])
     monkeypatch.setattr(random, "sample", lambda numbers, _: [1, 0])
@@ -191,7 +191,7 @@ def test_a_kernel_without_times_of_threads(fake_eu_stack: Fake, monkeypatch: pyt
 
 
 def test_it_is_the_user_of_the_process(root: None) -> None:
-    """Without any capability; but us, where the kernel would not let that user look at it."""
+    """The user has no capability; but it is us, where the kernel would not let that user look at it."""
     hidden = "import ctypes, time; ctypes.CDLL(None).prctl(4, 0); print(1, flush=True); time.sleep(60)"
     commands = (["/bin/sh", "-c", "echo 1; exec sleep 60"], 65534), (["/usr/bin/python3", "-c", hidden], 0)
     for command, expected in commands:
@@ -225,7 +225,7 @@ def test_one_that_hangs_when_the_trace_is_to_end(
 
 
 def test_one_that_its_user_stops(fake_eu_stack: Fake, sleeper: Sleeper, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has that user's id: he can send it signals. No time is waited for."""
+    """The program has that user's id: he can send it signals. No time is waited for."""
     monkeypatch.setattr(walker, "_PATIENCE", 1e6)
     one = Walker(str(fake_eu_stack("kill -STOP $2 $$; exec sleep 1e6")))
     assert one.walk(sleeper.pid).given_up
@@ -264,7 +264,7 @@ def test_nobody_makes_its_output_larger() -> None:
 
 
 def test_more_than_there_may_be(fake_eu_stack: Fake, sleeper: Sleeper, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What fits is read, and eu-stack does not wait."""
+    """Frames that fit are read, and eu-stack does not wait."""
     monkeypatch.setattr(walker, "_LARGEST", 1 << 16)
     frames = "yes '#0  0x0000000000001234 a' | head -c 1000000"
     walk = Walker(str(fake_eu_stack(f"echo TID {sleeper.pid}:; {frames} 2>/dev/null"))).walk(sleeper.pid)
@@ -273,6 +273,6 @@ def test_more_than_there_may_be(fake_eu_stack: Fake, sleeper: Sleeper, monkeypat
 
 
 def test_threads_of_others(fake_eu_stack: Fake, sleeper: Sleeper) -> None:
-    """Who writes into its output forges stacks of his own process alone."""
+    """A user who writes into its output forges stacks of his own process alone."""
     lines = (line for tid in (1, sleeper.pid, os.getpid()) for line in (f"TID {tid}:", "#0  0x0000000000001234 forged"))
     assert list(Walker(str(fake_eu_stack(said(*lines)))).walk(sleeper.pid).stacks) == [sleeper.pid]

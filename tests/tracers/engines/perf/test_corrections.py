@@ -1,4 +1,4 @@
-"""What threads did, where events were lost, by the kernel's count."""
+"""Corrections where events were lost, by the kernel's count."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_thread_that_seemed_to_wait_for_a_core() -> None:
 
 
 def test_a_thread_that_seemed_to_wait() -> None:
-    """Its waits, by what they took, were partly time on a core."""
+    """The waits, by what they took, were partly time on a core."""
     own = account(100, interruptible=600, uninterruptible=300)
     rows = rows_of(interruptible=600, uninterruptible=300)
     correct([Counted(own, on_core(-450 * MS), 0)], rows)

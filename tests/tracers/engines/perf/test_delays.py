@@ -27,7 +27,7 @@ def test_what_the_kernel_counts_here() -> None:
 
 
 def test_long_looks_are_rare(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that take much time on a core; how long they take in a crowd does not count."""
+    """Looks that take much time on a core are rare; how long they take in a crowd does not count."""
     now, used = [100.0], [0.0]
 
     def slow(_pid: int, _tid: int) -> tuple[int, int]:
@@ -53,7 +53,7 @@ def test_long_looks_are_rare(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_many_threads_are_looked_at_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the last one does meanwhile would count as if it was after the look."""
+    """The last thread's time meanwhile would count as if it was after the look."""
     monkeypatch.setattr(delays, "_TOGETHER", 2)
     monkeypatch.setattr(procfs, "schedstat", lambda _pid, tid: (tid, tid))
     assert [list(found) for _, found in Looks().look([(1, tid) for tid in range(1, 6)])] == [[1, 2], [3, 4], [5]]

@@ -193,7 +193,7 @@ def test_python_functions_with_names(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_lines_that_programs_forged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are no other process's, and are told."""
+    """Forged lines are no other process's, and are told."""
     line = f"pytest {PID}/{PID} {{4500}}:   9 cpu-clock/freq=99/: \n\t  1 forged (/x/y)\n"
     monkeypatch.setenv("FAKE_PERF_TEXT", TEXT + line)
     monkeypatch.setenv("FAKE_PERF_UNTOLD", " 9 cpu-clock")
@@ -210,7 +210,7 @@ def asked(requested: bool) -> Any:
 
 @pytest.mark.parametrize("is_asked", [True, False])
 def test_perf_script_that_falls_silent(is_asked: bool, fake_perf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not waited for without end."""
+    """The script is not waited for without end."""
     ours, theirs = os.pipe()
     try:
         monkeypatch.setattr(reading, "_SILENCE_AFTER" if is_asked else "_SILENCE", 0.2)
@@ -226,7 +226,7 @@ def test_perf_script_that_falls_silent(is_asked: bool, fake_perf: Path, monkeypa
 
 @pytest.mark.parametrize("is_asked", [True, False])
 def test_perf_record_that_waits_in_the_kernel(is_asked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the end of -d, too, it is not waited for as long as for perf script; what was read is written."""
+    """The recording is not waited for as long as for perf script, at the end of -d, too; what was read is written."""
     monkeypatch.setattr(reading, "_SILENCE_AFTER" if is_asked else "_HELD", 0.3)
     monkeypatch.setattr(Recording, "stop", lambda self, is_over: time.monotonic_ns())
     monkeypatch.setattr(Recording, "is_held", True)

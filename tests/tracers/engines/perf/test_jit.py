@@ -31,7 +31,7 @@ def test_names(names: JitNames) -> None:
 
 
 def test_a_map_that_grows(names: JitNames, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is read again, but not for each address."""
+    """The map is read again, but not for each address."""
     MAP.write_text("1000 10 f\n")
     assert names.frame(os.getpid(), 0x2000) is None
     MAP.write_text("1000 10 f\n2000 10 g\n")

@@ -1,4 +1,4 @@
-"""Where a record has its thread and time."""
+"""Places of a record's thread and time."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def test_mappings_of_the_kernel_stay() -> None:
 
 
 def test_mappings_without_protection() -> None:
-    """What tells that they are not executable is elsewhere."""
+    """The bit that tells that they are not executable is elsewhere."""
     head = struct.pack("=IIQQQ", 71, 72, 1 << 40, 4096, 0)
     made = record(1, head + b"//anon\0\0" + IDS)
     assert passed(HEADER + made) == HEADER + record(1, head + b"//anon\0\0" + IDS, 2 | 1 << 13)

@@ -20,7 +20,7 @@ TARGETS = Targets([7, 8], [], True)
 
 @pytest.fixture(autouse=True)
 def tracefs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may be read by all."""
+    """Lets all read tracefs."""
     monkeypatch.setattr(os, "access", lambda *_: True)
 
 

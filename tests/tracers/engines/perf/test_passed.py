@@ -1,4 +1,4 @@
-"""Which records went to perf script."""
+"""Records that went to perf script."""
 
 from __future__ import annotations
 

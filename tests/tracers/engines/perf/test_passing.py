@@ -102,7 +102,7 @@ def test_its_process(tmp_path: Path) -> None:
 
 
 def test_it_keeps_no_other_descriptor(tmp_path: Path) -> None:
-    """Else the end of a pipe would not be seen."""
+    """The end of a pipe would not be seen otherwise."""
     (tmp_path / "in").write_bytes(HEADER)
     read, write = os.pipe()
     with (tmp_path / "in").open("rb") as source, (tmp_path / "out").open("wb") as target:

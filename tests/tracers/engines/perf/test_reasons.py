@@ -1,4 +1,4 @@
-"""What perf's words mean."""
+"""Meaning of perf's words."""
 
 from __future__ import annotations
 

@@ -239,7 +239,7 @@ def test_one_that_cannot_be_killed_is_waited_for_once(fake_perf: Path, monkeypat
 def test_no_build_ids_are_asked_for(
     option: str, fake_perf: Path, no_end: Interrupts, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """For them perf record opens the files of the traced processes."""
+    """The files of the traced processes would be opened by perf record for them."""
     start(find_perf(), ["-p", "7"], "comm", no_end).close()
     assert "buildid" not in (tmp_path / "log").read_text()
     monkeypatch.setenv("FAKE_PERF_HELP", f"Usage: perf record --control --switch-events --clockid {option}")
@@ -251,7 +251,7 @@ def test_no_build_ids_are_asked_for(
 
 
 def test_pipes_hold_what_waits_for_a_core(fake_perf: Path, no_end: Interrupts) -> None:
-    """Ours, and those that are open in the other programs only."""
+    """Pipes of ours hold it, and those that are open in the other programs only."""
     made = start(find_perf(), ["-p", "7"], "comm", no_end)
     try:
         assert made._script

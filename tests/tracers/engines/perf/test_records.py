@@ -101,7 +101,7 @@ def passed_name(name: bytes) -> bytes:
 
 @pytest.mark.parametrize("name", [b"a\nb", b"\n\t1 evil (x)", b"\n\n", b"p\nq 1/2", b"\t 1 f (/x)\n"])
 def test_a_name_with_a_line_end(name: bytes) -> None:
-    """Of the thread itself, and of the one that gets its core."""
+    """The name is that of the thread itself, and of the one that gets its core."""
     lines = TEXT.splitlines(keepends=True)
     first = lines[1].replace(b"sleeps", name).replace(b"next_comm=perf", b"next_comm=" + name)
     first = first.replace(name, passed_name(name), 1)
@@ -124,7 +124,7 @@ def test_a_name_that_looks_like_the_end_of_a_switch() -> None:
 
 
 def test_a_switch_without_an_end() -> None:
-    """What follows is another record."""
+    """The text that follows is another record."""
     lines = TEXT.splitlines(keepends=True)
     cut = lines[1].partition(b" next_pid")[0] + b"\n"
     for follows, kind in ((lines[0], IN), (lines[7] + lines[8], SAMPLE)):
@@ -157,7 +157,7 @@ def test_a_line_without_an_end_is_not_kept() -> None:
 
 
 def test_code_made_at_run_time() -> None:
-    """Its names are those of the process at that time."""
+    """Names of the code are those of the process at that time."""
     text = TEXT[TEXT.index(b"a b (c)") : TEXT.index(b"shares 31/31 62699.040000000")]
     text = text.replace(b"1543 burn (/x/shares)", b"7f001543 [unknown] (//anon)")
     code = {(31, 0x7F001543): Frame("f", "jit"), (40, 0x7F001543): Frame("g", "python")}
@@ -237,6 +237,6 @@ def test_numbers_that_no_record_has() -> None:
 
 
 def test_short_lines_are_not_the_begin_of_a_name() -> None:
-    """They would become a part of the next thread's."""
+    """Short lines would become a part of the next thread's name."""
     found = believed(b"other\n" + FIRST, went(1))
     assert [(record.kind, record.comm) for record in found] == [(BAD, ""), (SAMPLE, "x")]

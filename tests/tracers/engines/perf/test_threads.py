@@ -28,7 +28,7 @@ G: Stack = (Frame("g"),)
 def taken(
     *records: Record, letter: str = "", waits: Filter | None = None, ended: int = 1000
 ) -> tuple[Threads, Account]:
-    """Of the thread 2 of the process 1, in a trace from 100 on."""
+    """Threads, and the account of the thread 2 of the process 1, in a trace from 100 on."""
     threads = Threads(100)
     if waits:
         threads.wanted(waits)
@@ -62,7 +62,7 @@ class Looks(Asleep):
 
 @pytest.mark.parametrize(("until", "name"), [(140, "[no stack]"), (160, "g"), (0, "g")])
 def test_a_wait_that_had_begun_before_the_trace(until: int, name: str) -> None:
-    """It ends at ``until``, or goes on."""
+    """The wait ends at ``until``, or goes on."""
     threads = Threads(100, asleep=Looks())
     threads.wanted(Filter(0, 1 << 62, None))
     threads.known(1, 2, "S")
@@ -176,7 +176,7 @@ def test_what_was_before_the_trace_does_not_count() -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_times_always_fill_a_threads_life(seed: int) -> None:
-    """Whatever was lost: `taken` checks it."""
+    """Times fill a life whatever was lost: `taken` checks it."""
     choose = random.Random(seed)
     time, records = 100, []
     for _ in range(40):
@@ -207,7 +207,7 @@ def test_records_after_the_end_do_not_count() -> None:
 
 
 def test_names() -> None:
-    """What perf reads from /proc itself counts for threads that nobody knows; what changes counts for all."""
+    """Names that perf reads from /proc itself count for threads that nobody knows; what changes counts for all."""
     threads = Threads(100)
     threads.known(1, 2, "S")
     threads.names[2] = ""
@@ -220,7 +220,7 @@ def test_names() -> None:
 
 
 def delayed(*records: Record, looks: dict[int, int], waits: Filter | None = None, letter: str = "R") -> Threads:
-    """Like `taken`, with what the kernel had counted at these times."""
+    """Threads as `taken` makes them, with what the kernel had counted at these times."""
     threads = Threads(100)
     if waits:
         threads.wanted(waits)
@@ -264,7 +264,7 @@ def test_nothing_was_waited_for_or_nothing_is_known(looks: dict[int, int]) -> No
 
 
 def test_the_last_look_at_a_thread_counts() -> None:
-    """Of what came later nothing is known: preemptions after it are not in it."""
+    """Nothing is known of what came later: preemptions after the look are not in it."""
     found = waits_of(delayed(*WAITS, looks={100: 0, 450: 40}))
     assert (found["runnable-woken", "f", False][0], found["runnable-woken", "g", False][0]) == (30, 10)
 
@@ -297,7 +297,7 @@ def test_of_which_threads_it_is_known() -> None:
 
 
 def test_a_new_thread_has_waited_for_nothing_before() -> None:
-    """Its first wait for a core, which is known, is among what the kernel counts."""
+    """The thread's first wait for a core, which is known, is among what the kernel counts."""
     threads = Threads(100)
     threads.look(450, {2: (0, 90)})
     records = at(150, FORK), at(200, IN), at(300, SWITCH, F, "interruptible"), at(400, IN), at(500, EXIT)

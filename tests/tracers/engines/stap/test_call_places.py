@@ -114,7 +114,7 @@ def test_a_stack_for_which_there_was_no_room() -> None:
 
 
 def test_many_places_in_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those beyond a number are kept, without callers."""
+    """Places beyond a number are kept, without callers."""
     monkeypatch.setattr(module, "_MOST_INNER", 2)
     waits = [
         line

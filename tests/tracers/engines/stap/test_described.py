@@ -1,4 +1,4 @@
-"""What is told of a module that was compiled for another machine."""
+"""Description of a module that was compiled for another machine."""
 
 from __future__ import annotations
 

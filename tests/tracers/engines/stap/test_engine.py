@@ -111,7 +111,7 @@ def test_a_module_that_was_compiled_elsewhere(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("letters", ["n", "iw"])
 def test_a_module_of_another_command(tmp_path: Path, letters: str) -> None:
-    """What it does not take would be shown as if there were none."""
+    """Measures that the module does not take would be shown as if there were none."""
     (tmp_path / "x.ko").write_text(f"\0name=stallscope_{letters}_12345678\0")
     with pytest.raises(StallscopeError, match=r"compiled for another command: it has .*, but not offcpu\n"):
         Stap(How(module=tmp_path / "x.ko")).trace(request())
@@ -122,7 +122,7 @@ NO_PROBE = 'WARNING: probe process("{}").function("sleep_1ms").call at inode-off
 
 
 def test_functions_that_get_no_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That no call is seen would say nothing. Of two functions, the other one may have been called."""
+    """A trace without calls would say nothing then. Of two functions, the other one may have been called."""
     path = str(FOLDER / "sleeps")
     measure = Calls(Wanted(libraries=(Library.at(path),), symbols=re.compile("^sleep_")))
     monkeypatch.setenv("FAKE_STAPRUN_SAYS", f"{NO_PROBE.format(path)}\n")

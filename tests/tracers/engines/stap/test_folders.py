@@ -132,7 +132,7 @@ def test_two_traces_make_the_same_folder(tmp_path: Path) -> None:
 
 
 def test_each_folder_on_the_way_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Who can replace one of them can replace a module."""
+    """A user who can replace one of them can replace a module."""
     above = tmp_path / "above"
     above.mkdir()
     monkeypatch.setenv("STALLSCOPE_CACHE", str(above / "cache"))

@@ -52,7 +52,7 @@ def test_a_module_for_other_functions() -> None:
 
 
 def test_a_module_for_another_file() -> None:
-    """The same library at another path, for example."""
+    """The file may be the same library at another path, for example."""
     anywhere = Wanted(libraries=(Library.at("libx.so.1"),), symbols=re.compile("^f"))
     found = Chosen((("/opt/libx.so.1", "f"),))
     with pytest.raises(StallscopeError, match=r"none of the functions that the targets have: f of /opt/libx\.so\.1"):

@@ -1,4 +1,4 @@
-"""What the file of a module says of itself."""
+"""Description of a module in its file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_its_name_and_its_functions(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("known", [b"\0name=stallscope_fn_12345678\0", b"\0\0stallscope_fn_12345678\0\0"])
 def test_name_of_a_module_for_an_old_kernel_is_known(tmp_path: Path, known: bytes) -> None:
-    """Before 4.13 it is in struct module alone. Symbols, which come later, begin in the same way."""
+    """The name is in struct module alone before 4.13. Symbols, which come later, begin in the same way."""
     content = b"\x7fELF\0license=GPL" + known + b"vermagic\0stallscope_registers\0stallscope_old_rsp\0"
     assert module(tmp_path / "old.ko", content).name == "stallscope_fn_12345678"
 

@@ -37,7 +37,7 @@ def test_what_it_prints(fakes: Path, module: ModuleFile, tmp_path: Path, monkeyp
 
 
 def test_a_loaded_module_needs_no_file(fakes: Path, module: ModuleFile, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is there when this process gets SIGKILL stays."""
+    """Files that are there when this process gets SIGKILL stay."""
     monkeypatch.setenv("FAKE_STAPRUN_TEXT", "first\n")
     started = Running(find_staprun(), module, {})
     try:

@@ -61,7 +61,7 @@ def test_an_ioctl() -> None:
 
 @pytest.mark.parametrize(("cost", "begins"), [(10, ""), (40, "SystemTap's"), (400, "Careful: SystemTap's")])
 def test_what_the_probes_cost_is_told(monkeypatch: pytest.MonkeyPatch, cost: int, begins: str) -> None:
-    """Of 1,500 ns on one core."""
+    """Probes cost a part of 1,500 ns on one core."""
     monkeypatch.setattr("os.sysconf", lambda name: 1)
     comments = taken(TEXT.replace(b"end 2600", b"cost 7 %d\nend 2600" % cost)).comments
     told = [comment for comment in comments if "probes took" in comment]

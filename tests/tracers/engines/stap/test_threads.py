@@ -68,7 +68,7 @@ class Looks(Asleep):
 
 
 def test_the_stack_of_a_wait_that_had_begun_before_the_trace() -> None:
-    """If it went on when the thread was looked at."""
+    """The stack is there if the wait went on when the thread was looked at."""
     for until, name in ((1150, "asleep_1"), (1250, "[no stack]")):
         threads = took(Wait(1, 1, "?", 0, 0, 1000, 0, 200, 50), Runs(1, 750), asleep=Looks(until))
         found = rows(threads)
@@ -94,7 +94,7 @@ def threads_at(threads: Threads, ended: int) -> Threads:
 
 
 def test_a_wait_whose_state_is_not_known() -> None:
-    """It was woken already while it left its core: what it ran before counts as with every wait."""
+    """The thread was woken already while it left its core: what it ran before counts as with every wait."""
     for letter in "W?":
         threads = took(
             Wait(1, 1, "S", 0, 0, 1000, 0, 200, 0), Wait(1, 1, letter, 0, 0, 1300, 100, 50, 10), Runs(1, 640)
@@ -119,7 +119,7 @@ def test_what_a_thread_did_before_it_became_the_command_does_not_count() -> None
 
 
 def test_a_switch_from_the_core_that_was_skipped() -> None:
-    """It ran from 1200 on; of what it did until 1500, nothing is known."""
+    """The thread ran from 1200 on; of what it did until 1500, nothing is known."""
     threads = took(
         Wait(1, 1, "?", 0, 0, 1000, 0, 200, 0),
         Wait(1, 1, "-", 0, 0, 1200, 0, 300, 0),
@@ -133,7 +133,7 @@ def test_a_switch_from_the_core_that_was_skipped() -> None:
 
 
 def test_a_switch_to_the_core_that_was_skipped() -> None:
-    """It began to wait at 1300, and was on a core at some time before 1600: nothing says since when."""
+    """The thread began to wait at 1300, and was on a core at some time before 1600: nothing says since when."""
     threads = took(
         Wait(1, 1, "?", 0, 0, 1000, 0, 200, 0),
         Wait(1, 1, "S", 0, 0, 1600, -1, 400, 0),
@@ -145,7 +145,7 @@ def test_a_switch_to_the_core_that_was_skipped() -> None:
 
 
 def test_a_thread_that_was_woken_as_the_trace_began_had_been_blocked() -> None:
-    """Its state is looked at after that: it can run by then."""
+    """The thread's state is looked at after that: it can run by then."""
     threads = Threads(BEGAN, None)
     threads.known(1, 1, "R", "one")
     threads.take(Wait(1, 1, "?", 0, 0, 1000, 0, 80, 1))

@@ -35,7 +35,7 @@ class Library:
         self.at = {name: (value, size) for value, size, _, name in symbols}
 
     def told(self, nearest: str, name: str, offset: int, size: int = 0x5000) -> UserPlace:
-        """What is ``offset`` bytes behind ``name``, by the symbol ``nearest``."""
+        """Place that is ``offset`` bytes behind ``name``, by the symbol ``nearest``."""
         return UserPlace(nearest, self.at[name][0] + offset - self.at[nearest][0], size, str(self.path))
 
     def frames(self, *stack: UserPlace, began: int | None = None, **more: Sequence[str]) -> list[Frame | None]:

@@ -1,4 +1,4 @@
-"""Who ended waits, from lines."""
+"""Wakers that ended waits, from lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which places get probes, and what is said of the others. Nothing is attached."""
+"""Places that get probes, and what is said of the others. Nothing is attached."""
 
 from __future__ import annotations
 

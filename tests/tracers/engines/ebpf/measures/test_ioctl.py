@@ -73,7 +73,7 @@ def goes_on(tid: int = 8, **fields: int) -> Row:
 
 
 class Each:
-    """What a map has each time when it is read: for who is inside, and twice for the calls that go on."""
+    """Content of a map each time when it is read: for who is inside, and twice for the calls that go on."""
 
     def __init__(self, *reads: list[Row]) -> None:
         self._reads = list(reads)
@@ -157,7 +157,7 @@ def test_a_call_has_a_row_for_what_it_did_on_a_core_and_one_per_wait() -> None:
 
 
 def test_calls_without_a_stack_have_rows() -> None:
-    """Of 5 calls, which ran for 700 ns, 3 are among the sums."""
+    """Three of 5 calls, which ran for 700 ns, are among the sums."""
     measure = measured(
         {
             "ioctl_times": [times(origin(), 5, 1000, blocked=250, runnable=50)],
@@ -234,7 +234,8 @@ def test_a_call_that_goes_on_is_told() -> None:
 
 
 def test_a_call_that_an_interval_ends_is_told_once() -> None:
-    """In the map, and in the ring buffer, since it was cut after it had been read: in the next interval at last."""
+    """The call is in the map, and in the ring buffer, since it was cut after it had been read: in the next interval at
+    last."""
     measure = measured({"ioctl_calls": [goes_on()]})
     record = RECORD_IOCTL.to_bytes(8, "little") + (1000).to_bytes(8, "little") + goes_on()[1]
     assert measure.on_record(record)

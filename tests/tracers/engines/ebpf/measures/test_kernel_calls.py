@@ -27,7 +27,7 @@ class Link:
 
 @pytest.fixture
 def attached(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What has a probe."""
+    """Functions that have a probe."""
     made: list[str] = []
 
     def attach(_: object, program: str, name: str, number: int, *, at_return: bool = False) -> Link:

@@ -1,4 +1,4 @@
-"""What holds a lock of the kernel: the records, and two of them for one address."""
+"""Objects that hold a lock of the kernel: the records, and two of them for one address."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class YieldsCollector(Collector):
 
 @pytest.fixture
 def linked(root: None, clang: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """With its kernel side among ours."""
+    """Links an object with its kernel side among ours."""
     parts = []
     for source in [*BPF.glob("*.bpf.c"), SOURCE]:
         parts.append(tmp_path / source.name.replace(".bpf.c", ".bpf.o"))

@@ -1,4 +1,4 @@
-"""What the measure asks of the kernel side. Its rows: tests/tracers/engines/ebpf/test_assemble.py."""
+"""Wishes of the measure to the kernel side. Its rows: tests/tracers/engines/ebpf/test_assemble.py."""
 
 from __future__ import annotations
 

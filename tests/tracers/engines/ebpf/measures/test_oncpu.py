@@ -1,4 +1,4 @@
-"""How samples share out a thread's time. With real samples: tests/live/test_oncpu.py."""
+"""Division of a thread's time among samples. With real samples: tests/live/test_oncpu.py."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Programs(dict[str, Any]):
 
 
 def opened(monkeypatch: pytest.MonkeyPatch, number: int, *refused: int) -> list[int]:
-    """So many CPUs, of which those ``refused`` say ``number``; the descriptors that were opened."""
+    """Descriptors that were opened for so many CPUs, of which those ``refused`` say ``number``."""
     fds: list[int] = []
 
     def open_event(attr: perf_events.Attr, cpu: int) -> int:

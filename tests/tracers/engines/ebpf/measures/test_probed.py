@@ -1,4 +1,4 @@
-"""Which files and functions get probes, and what is said of the others. Nothing is attached."""
+"""Files and functions that get probes, and what is said of the others. Nothing is attached."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_functions_that_would_not_survive_are_told(tmp_path: Path, attached: lis
 
 
 def test_a_library_without_a_matching_function_is_told(tmp_path: Path, attached: list[Sequence[Place]]) -> None:
-    """Of one that is given by its name, this is known only when a process maps it."""
+    """The library is given by its name: this is known only when a process maps it."""
     names = [f"-D{name}={name.replace('cuda', 'own')}" for name in re.findall("cuda[A-Za-z]+", SOURCE)]
     mapping = made(tmp_path, "libown.so.1", *names)
     found = probes(Wanted(libraries=(Library.at("libown.so.1"),), symbols=re.compile("^ownMaloc$")))
@@ -195,7 +195,7 @@ def test_hostile_names_are_not_printed(tmp_path: Path, attached: list[Sequence[P
 
 
 def test_a_file_without_probes_because_others_wait_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a program, too."""
+    """A program without probes is told, too."""
 
     def attach(*_: object) -> Attached:
         raise WithheldError

@@ -34,7 +34,7 @@ def test_equal_stacks_of_a_process_are_one_place() -> None:
 
 
 def test_programs_of_one_process_are_told_apart() -> None:
-    """After an exec; but not those of threads in one address space."""
+    """Programs are told apart after an exec; but not those of threads in one address space."""
     found, where = sampled({20: 20, 21: 20, 22: 22}, time=[1, 2, 3], tid=[7] * 3, life=[20, 21, 22], ustack=[5] * 3)
     assert len(where) == 2
     assert found[0][2] == found[1][2] != found[2][2]

@@ -1,4 +1,4 @@
-"""What was recorded, put together. With real calls: tests/live/test_spans.py and test_around.py."""
+"""Records of single events, put together. With real calls: tests/live/test_spans.py and test_around.py."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_calls_come_with_the_events() -> None:
 
 
 def test_where_calls_were_made() -> None:
-    """Of two processes. Two lives of one address space are one place; a stack in another process is another one."""
+    """Two lives of one address space are one place; a stack in another process is another one."""
     threads = rows(THREAD, tid=[7, 8, 9], tgid=[7, 7, 9], name=[0, 1, 2])
     keys = [Origin(0, 0, 0, tid, tgid, 0, 1) for tid, tgid in ((7, 70), (8, 70), (9, 90))]
     lives: Any = [SimpleNamespace(thread=SimpleNamespace(key=key)) for key in keys]

@@ -46,7 +46,7 @@ class Kernel:
         self.recorder = Recorder(self.events, self.rings, limit, kept)
 
     def write(self, cpu: int, **fields: Any) -> None:
-        """As written() in bpf/timeline.bpf.c."""
+        """Writes as written() in bpf/timeline.bpf.c does."""
         ring = self.rings[cpu]
         if ring["head"] - ring["tail"] >= ring["slots"]:
             ring["lost"] += 1

@@ -1,4 +1,4 @@
-"""Which collector serves a measure."""
+"""Collectors of measures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from stallscope.tracers.measures.wakeup import WakeUp
 
 
 def names() -> set[str]:
-    """Of the classes of all measures."""
+    """Names of the classes of all measures."""
     found = set()
     for path in Path(specifications.__path__[0]).glob("*.py"):
         classes = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef))

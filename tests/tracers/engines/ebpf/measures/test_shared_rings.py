@@ -1,4 +1,4 @@
-"""How events are read from rings. What becomes of them: tests/tracers/engines/test_sharing.py."""
+"""Reading of events from rings. What becomes of them: tests/tracers/engines/test_sharing.py."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def call(depth: int, began: int, blocked: int, longest: Longest = NOWHERE) -> Op
 
 
 def counted(*calls: tuple[int, int, int]) -> SlowCalls:
-    """With fast calls of (function, number, time)."""
+    """Counts with fast calls of (function, number, time)."""
     slow = SlowCalls(5 * MS)
     keys = b"".join(KEY.pack(8, 7, 1, function, 0, 0) for function, *_ in calls)
     values = b"".join(number.to_bytes(8, "little") + time.to_bytes(8, "little") for _, number, time in calls)

@@ -12,7 +12,7 @@ from stallscope.tracers.measures.offcpu import OffCpu
 
 
 def put(measure: Summed, tid: int) -> None:
-    """As a program would, into the table of the present interval."""
+    """Puts as a program would, into the table of the present interval."""
     assert measure._table
     key, value = ORIGIN.pack(1, 2, 0, tid, 7, 0, 1), WAIT_SUM.pack(*[5] * 7)
     assert library().bpf_map_update_elem(measure._table._tables[measure.slot].fd, key, value, 0) == 0

@@ -121,7 +121,7 @@ def test_several_measures_share_the_room() -> None:
 
 
 def with_maximum(*rows: tuple[Origin, int, int]) -> Totals:
-    """Of origins with a sum and a maximum."""
+    """Totals of origins with a sum and a maximum."""
     made = Totals((np.add, np.maximum), (0,))
     keys = b"".join(ORIGIN.pack(*origin) for origin, _, _ in rows)
     made.add(keys, np.array([values for _, *values in rows], np.uint64).tobytes())
