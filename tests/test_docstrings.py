@@ -1,0 +1,86 @@
+"""A rule for docstrings: they begin with a noun or a verb, so that each can be understood alone."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+ROOMS = ("converters", "tracers", "scripts", "tests")
+
+PRONOUNS = "he her his i it its our ours she such that their them these they this those we you your"
+QUESTIONS = "how what whatever when whenever where wherever which whichever who whoever whom whose why"
+PREPOSITIONS = (
+    "about after against among as at because before behind beside besides between beyond by during except for from if "
+    "in inside into like of off on only onto out outside over per since so than through to too under unless until up "
+    "upon while with within without"
+)
+OTHERS = (
+    "again also and but else even ever hardly here however never neither nor not or otherwise quite then there thus"
+)
+FORBIDDEN = {word for words in (PRONOUNS, QUESTIONS, PREPOSITIONS, OTHERS) for word in words.split()}
+"""First words of docstrings that need the name beside them, or another docstring."""
+
+
+def first_word(docstring: str) -> str:
+    """The first word, or "The same", in lower case; "" for a mark, such as a quote."""
+    match = re.match(r"the same\b|[a-z]+(?:-[a-z]+)*(?=[\s.,:;]|$)", docstring.lower())
+    return match[0] if match else ""
+
+
+def is_forbidden(docstring: str) -> bool:
+    return first_word(docstring) in FORBIDDEN | {"the same"}
+
+
+def docstrings(source: str) -> Iterator[tuple[int, str]]:
+    """Line and text of the docstring of each module, class and function, private ones, too."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node)
+            if text is not None:
+                yield node.body[0].lineno, text
+
+
+@pytest.mark.parametrize(
+    ("docstring", "forbidden"),
+    [
+        ("Of a thread.", True),
+        ("The same, in ns.", True),
+        ("So many threads.", True),
+        ("What it waits for.", True),
+        ("What: a wait.", True),
+        ("Those of a process.", True),
+        ("Its name.", True),
+        ("Also a file.", True),
+        ("The samest of threads.", False),
+        ("Whether it waits.", False),
+        ("Offset in the file.", False),
+        ("In-place change of a row.", False),
+        ("Reads a file of those that wait.", False),
+        ("``of`` names a thread.", False),
+        ("", False),
+    ],
+)
+def test_first_words(docstring: str, forbidden: bool) -> None:
+    assert is_forbidden(docstring) is forbidden
+
+
+def test_docstrings_of_all_definitions_are_found() -> None:
+    source = '"A."\nclass C:\n    "B."\n    async def f():\n        "C."\n        def _g(): "D."\nx = 1\n"No."\n'
+    assert sorted(docstrings(source)) == [(1, "A."), (3, "B."), (5, "C."), (6, "D.")]
+
+
+def test_docstrings_begin_with_a_noun_or_a_verb() -> None:
+    sources = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
+    assert sources
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line}: {text.splitlines()[0]}"
+        for path in sources
+        for line, text in docstrings(path.read_text())
+        if is_forbidden(text)
+    ]
+    assert wrong == []
