@@ -197,8 +197,7 @@ class Probes:
         self.object.find_map("known_stacks").clear()
 
     def forget_stacks(self) -> None:
-        """Forgets stacks as `send_stacks_again` does, and stacks that are recognised are walked again. Threads may
-        still refer to stacks of before."""
+        """Forgets stacks, recognised ones, too: they are walked again. Threads may still refer to stacks of before."""
         self.send_stacks_again()
         # Not before: a stack that is still known, and remembered by the new generation, would not be sent again.
         self._stack_generation += 1
