@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 from ..model import Frame, Stack
@@ -26,6 +27,47 @@ _OF_HOTSPOT = frozenset(
     )
 )
 """In libraries: the launcher's thread, workers and services of the virtual machine (src/hotspot/share/runtime, gc)."""
+
+_OF_PROGRAMS = {
+    **dict.fromkeys(
+        (
+            *("WalWriterMain", "BackgroundWriterMain", "CheckpointerMain", "AutoVacLauncherMain", "ApplyLauncherMain"),
+            *("SysLoggerMain", "PgArchiverMain", "WalSummarizerMain"),
+        ),
+        re.compile(r"postgres(ql)?"),
+    ),
+    **dict.fromkeys(
+        (
+            *("handle_connections_sockets", "handle_manager", "signal_hand"),
+            *("tpool::thread_pool_generic::wait_for_tasks", "tpool::waiter_task"),
+        ),
+        re.compile(r"mariadbd|mysqld"),
+    ),
+}
+"""Of servers, by the file that has them: PostgreSQL's processes in the background (src/backend/postmaster,
+replication), and the threads of MariaDB that wait for connections and tasks (sql/mysqld.cc, tpool)."""
+_MASTERS = {
+    **dict.fromkeys(("PostmasterMain", "ServerLoop"), re.compile(r"postgres(ql)?")),
+    **dict.fromkeys(("ngx_master_process_cycle",), re.compile(r"nginx")),
+}
+"""The same, if nothing of the program is below them: processes that only start others (src/backend/postmaster,
+src/os/unix/ngx_process_cycle.c)."""
+_SCRIPTS = re.compile(
+    r"(^|.*/)("
+    r"socketserver\.py:(\w+\.)?serve_forever|http/server\.py:(\w+\.)?handle_one_request|"
+    r"wsgiref/simple_server\.py:(\w+\.)?handle|"
+    r"multiprocessing/pool\.py:worker|concurrent/futures/(process\.py:_process_worker|thread\.py:_worker)|"
+    r"gunicorn/(workers/sync\.py:(\w+\.)?wait|workers/gthread\.py:(\w+\.)?run|arbiter\.py:(\w+\.)?sleep)|"
+    r"waitress/wasyncore\.py:poll2?|billiard/pool\.py:(\w+\.)?(workloop|_wait_for_job|wait_for_job)|"
+    r"torch/utils/data/_utils/(worker\.py:_worker_loop|pin_memory\.py:(_pin_memory_loop|do_one_step))"
+    r")"
+)
+"""Of libraries of Python (``file:function``): where servers wait for the next request or connection, and workers for
+what they have to do. They also call what they are given, so that nothing but `_BELOW` may be below them."""
+_BELOW = re.compile(
+    r"(^|.*/)(socket|selectors|ssl|queue|threading|connection|queues|synchronize|compat)\.py|.*/(multiprocessing|billiard)/.*"
+)
+"""Files of Python's library, and of billiard, whose functions wait for them."""
 
 _GO = re.compile(
     r"(runtime|syscall)(/[\w/]+)?\.\w|internal/[\w/.]+\.[\w(]|"
@@ -53,9 +95,27 @@ class Parked:
         return next(self._names[id(frame)] for frame in stack if id(frame) in self._names)
 
 
+def waits_for_request(library: Iterable[Frame]) -> bool:
+    """Whether a function of a server's or a pool's library waits for the next request or task. ``library``: the frames
+    between the program and the C library, innermost first."""
+    for frame in library:
+        if frame.kind == "python":
+            if _SCRIPTS.fullmatch(f"{frame.file}:{frame.name}"):
+                return True
+            if not _BELOW.fullmatch(frame.file):
+                return False
+    return False
+
+
+def is_master(innermost: Frame) -> bool:
+    """Whether the program's innermost function is one in which a process waits until it has to start others."""
+    files = _MASTERS.get(_function(innermost.name))
+    return files is not None and _is_in(innermost, files)
+
+
 def is_parked(function: str) -> bool:
     """Whether a name is one of those that `Parked` finds."""
-    return function in _OF_GO or function in _OF_HOTSPOT
+    return function in _OF_GO or function in _OF_HOTSPOT or function in _OF_PROGRAMS
 
 
 @lru_cache(maxsize=1 << 14)
@@ -67,7 +127,13 @@ def of_go_library(name: str) -> bool:
 def _parks(frame: Frame) -> str:
     """The function, if a thread waits in it until its runtime has work for it; else ""."""
     name = _function(frame.name)
+    if files := _OF_PROGRAMS.get(name):
+        return name if _is_in(frame, files) else ""
     return name if name in _OF_GO or (name in _OF_HOTSPOT and not is_own(frame)) else ""
+
+
+def _is_in(frame: Frame, files: re.Pattern[str]) -> bool:
+    return frame.module is not None and files.fullmatch(frame.module.path.rpartition("/")[2]) is not None
 
 
 def _function(name: str) -> str:

@@ -84,7 +84,14 @@ LOCKS_OF_PROGRAMS = dict.fromkeys(
 )
 """The same for locks that another process frees with a signal, a byte or a semaphore, by the program that has them:
 PostgreSQL's (src/backend/storage/lmgr/proc.c, lwlock.c)."""
-OF_DATABASES = frozenset((*LOCKS_BY_TIMER, *LOCKS_OF_PROGRAMS))
+LOCKS_OF_STORAGE = re.compile(r"handler::(ha_(index|rnd|write|update|delete)|read_range)\w*|lock_wait")
+"""Functions of MariaDB in which a statement waits, in a condition variable with a time limit, for the lock of a row:
+those of the storage engines (sql/handler.cc), and InnoDB's (storage/innobase/lock/lock0lock.cc)."""
+TIMED = frozenset(("pthread_cond_timedwait", "pthread_cond_clockwait"))
+STORAGE_FILES = re.compile(r"mariadbd|mysqld")
+ROW_LOCK = "lock_wait"
+"""What all of them are called where the lock is named."""
+OF_DATABASES = frozenset((*LOCKS_BY_TIMER, *LOCKS_OF_PROGRAMS, ROW_LOCK))
 LIGHT_LOCKS = tuple(name for name in LOCKS_OF_PROGRAMS if name.startswith("LWLock"))
 """Those that PostgreSQL takes for a short time, to protect its own data."""
 
@@ -102,6 +109,10 @@ SLEEPS = re.compile(r"JavaThread::sleep(_nanos)?|JVM_Sleep\w*")
 """Functions of runtimes that sleep in a condition variable: HotSpot's (src/hotspot/share/runtime/javaThread.cpp)."""
 EVENT_LOOPS = frozenset(("ep_poll", "do_epoll_wait", "io_cqring_wait"))
 """Functions of the kernel in which event loops wait (fs/eventpoll.c, io_uring/io_uring.c)."""
+SLEEPS_OF_PROGRAMS = {"Item_func_sleep::val_int": STORAGE_FILES}
+"""The same of programs, by their files: MariaDB's function SLEEP (sql/item_func.cc)."""
+CHILD_WAITS = re.compile(r"node::SyncProcessRunner::\w+")
+"""Functions of runtimes that run an event loop until a process has ended: Node.js' (src/spawn_sync.cc)."""
 GPU_CALLS = re.compile(
     r"cuda(Device|Thread|Stream|Event)Synchronize(_ptsz)?|cu(Ctx|Stream|Event)Synchronize(_ptsz)?|"
     r"cu(da)?Memcpy(?!\w*(Async|Peer))\w*"

@@ -6,6 +6,7 @@ the system call: what a program calls its own functions changes nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import islice
 from typing import NamedTuple
@@ -17,10 +18,11 @@ from .frame_names import bare, is_named, label
 from .kernel_sites import kernel_wait_of, system_call_of, user_and_kernel
 from .ownership import is_own
 from .plumbing import called_by, in_library, is_plumbing, library_call
-from .runtimes import Parked
+from .runtimes import Parked, is_master, waits_for_request
 from .wait_functions import (
     BY_CALL,
     BY_KERNEL,
+    CHILD_WAITS,
     CONNECTIONS,
     EVENT_WAITS,
     FEW_EVENTS,
@@ -32,18 +34,23 @@ from .wait_functions import (
     LINKED_LOCKS,
     LOCKS_BY_TIMER,
     LOCKS_OF_PROGRAMS,
+    LOCKS_OF_STORAGE,
     NO_PLACE,
     OF_PEER,
     PYTHON_LOCKS,
     QUEUES,
+    ROW_LOCK,
     SCRIPT_JOINS,
     SELECTS,
     SELECTS_FOR_PEER,
     SIGNALS,
     SLEEPS,
+    SLEEPS_OF_PROGRAMS,
+    STORAGE_FILES,
+    TIMED,
     USER_LOCKS,
 )
-from .wait_kinds import CORE, EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD, UNKNOWN, WORK
+from .wait_kinds import CHILD, CORE, EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD, UNKNOWN, WORK
 
 _BY_STATE = {STOPPED: HALTED, TRACED: HALTED, IDLE: WORK}
 _INNERMOST = 4
@@ -123,8 +130,8 @@ class _Frame:
     """Properties of one frame."""
 
     __slots__ = (
-        *("bare", "frame", "gpu", "has_name", "in_brackets", "is_library", "is_linked_lock", "is_own"),
-        *("is_placeholder", "is_plumbing", "label", "lock_of_program", "lock_by_timer", "user_lock"),
+        *("bare", "frame", "gpu", "in_brackets", "is_library", "is_linked_lock", "is_of_storage", "is_own"),
+        *("is_placeholder", "is_plumbing", "label", "lock_of_program", "lock_by_timer", "sleeps", "user_lock"),
     )
 
     def __init__(self, frame: Frame) -> None:
@@ -138,6 +145,9 @@ class _Frame:
         self.in_brackets = self.label.startswith("[")
         self.gpu = self.label if _is_of_gpu(frame) and GPU_CALLS.fullmatch(self.label) else ""
         self.lock_of_program = _lock_of_program(frame)
+        self.is_of_storage = LOCKS_OF_STORAGE.fullmatch(self.label) is not None and _is_in(frame, STORAGE_FILES)
+        files = SLEEPS_OF_PROGRAMS.get(self.label)
+        self.sleeps = files is not None and _is_in(frame, files)
         self.lock_by_timer = self.label if self.label in LOCKS_BY_TIMER else ""
         self.user_lock = self.label if self.label.startswith(USER_LOCKS) else ""
         self.is_linked_lock = LINKED_LOCKS.match(self.label) is not None
@@ -183,8 +193,13 @@ class _Below:
             return LOCK
         if state == INTERRUPTIBLE or (state == OTHER and self._shows_who_ends_it()):
             kind = self._ended_by_others(few)
-            return SLEEP if kind == THREAD and any(SLEEPS.fullmatch(each.label) for each in self._library) else kind
+            return SLEEP if kind == THREAD and self._sleeps() else kind
         return HELD
+
+    def _sleeps(self) -> bool:
+        """Whether a function that sleeps waits in a condition variable, until its time is over."""
+        own = self._own[-_INNERMOST:]
+        return any(SLEEPS.fullmatch(each.label) for each in self._library) or any(each.sleeps for each in own)
 
     def _is_unknown(self, state: str) -> bool:
         if self.kernel:
@@ -218,6 +233,8 @@ class _Below:
         """The lock that another thread of the process frees."""
         if self._called.startswith(USER_LOCKS):
             return self._called
+        if self._called in TIMED and any(each.is_of_storage for each in self._own):
+            return ROW_LOCK
         if found := next((each.user_lock for each in reversed(self._library) if each.user_lock), ""):
             return found
         if found := next((each.label for each in self._own[-_INNERMOST:] if each.is_linked_lock), ""):
@@ -257,10 +274,13 @@ class _Below:
         return bool(self.parked) or ended_by(self.call) not in ("", BY_FILE)
 
     def _ended_by_others(self, few: bool) -> str:
-        if self.parked:
+        library = [each.frame for each in self._library]
+        if self.parked or self.call in CONNECTIONS or waits_for_request(library):
             return WORK
-        if self.call in CONNECTIONS:
-            return EVENTS
+        if self._own and is_master(self._own[-1].frame):
+            return WORK
+        if any(CHILD_WAITS.fullmatch(each.label) for each in self._library):
+            return CHILD
         if few and self._is_for_peer():
             return PEER
         if kind := BY_KERNEL.get(self.kernel):
@@ -316,6 +336,9 @@ def _is_placeholder(frame: Frame) -> bool:
 
 def _lock_of_program(frame: Frame) -> str:
     files = LOCKS_OF_PROGRAMS.get(frame.name)
-    if files is None or frame.module is None or not files.fullmatch(frame.module.path.rpartition("/")[2]):
-        return ""
-    return frame.name
+    return frame.name if files is not None and _is_in(frame, files) else ""
+
+
+def _is_in(frame: Frame, files: re.Pattern[str]) -> bool:
+    """Whether a function is one of an executable or a library of this name."""
+    return frame.module is not None and files.fullmatch(frame.module.path.rpartition("/")[2]) is not None

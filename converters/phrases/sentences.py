@@ -9,7 +9,7 @@ from ..base.units import plural, share
 from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.gil import GilShare
-from ..facts.wait_kinds import HALTED
+from ..facts.wait_kinds import HALTED, WORK
 from ..facts.wait_sums import Place
 from ..rules import (
     all_wait,
@@ -116,9 +116,11 @@ class Sentences:
         """``Hardly anything runs: 4 threads wait for events, in serve → epoll_wait, …``"""
         finding = _finding(verdict)
         whom, wait = self.words.subject(finding.threads), "waits" if len(finding.threads) == 1 else "wait"
+        for_work = all(place.kind == WORK for place in finding.places)
+        what, rest = ("work", "idle") if for_work else ("events", "idle, or waiting for replies from elsewhere")
         return (
-            f"Hardly anything runs: {whom} {wait} for events for {share(finding.time, finding.wall)} of the time, in "
-            f"{chain(finding)}: idle, or waiting for replies from elsewhere."
+            f"Hardly anything runs: {whom} {wait} for {what} for {share(finding.time, finding.wall)} of the time, in "
+            f"{chain(finding)}: {rest}."
         )
 
     def blamed(self, judgement: Judgement) -> str:

@@ -9,7 +9,7 @@ from ..facts.groups import alike_of
 from ..facts.identity import is_sum, number_of, shown_id
 from ..facts.sampling import shown_share
 from ..facts.thread_names import thread_pattern
-from ..facts.wait_functions import LIGHT_LOCKS, LOCKS_BY_TIMER, LOCKS_OF_PROGRAMS, TAKE_GIL
+from ..facts.wait_functions import LIGHT_LOCKS, LOCKS_BY_TIMER, LOCKS_OF_PROGRAMS, ROW_LOCK, TAKE_GIL
 from ..facts.wait_kinds import CHILD, EVENTS, HALTED, LOCK, PEER, SLEEP, THREAD
 from ..facts.wait_sites import GAP
 from ..facts.wait_sums import Thread
@@ -27,6 +27,7 @@ _KNOWN_LOCKS = {
     TAKE_GIL: "Python's interpreter lock (GIL)",
     **dict.fromkeys(LOCKS_OF_PROGRAMS, "a lock of PostgreSQL"),
     **dict.fromkeys(LIGHT_LOCKS, "a lightweight lock of PostgreSQL (LWLock)"),
+    ROW_LOCK: "a lock of MariaDB",
     **dict.fromkeys(LOCKS_BY_TIMER, "a lock of an SQLite database"),
 }
 TOLD_APART = 2

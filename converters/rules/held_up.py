@@ -33,10 +33,12 @@ def _verdict(facts: Facts, held: Finding) -> Verdict:
 
 
 def _holder(facts: Facts, held: Finding) -> Finding | None:
-    """Work of main threads of related processes that do not wait for a lock which processes share: one may have it."""
+    """Work of main threads of related processes, and of other threads of the same one, that do not wait for a lock which
+    they share: one may have it."""
     if len(facts.process_names) > thresholds.RELATED_NAMES:
         return None
     asked = [thread for thread in facts.own if thread[0] == thread[1] and thread[0] not in held.pids]
+    asked += [thread for thread in facts.own if thread[0] in held.pids and thread not in held.threads]
     found = causes_among(facts, asked, own_kinds(PEER), idle_too=True)
     return max(found, key=lambda of: (of.time / of.wall, of.threads), default=None)
 

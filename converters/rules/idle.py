@@ -21,10 +21,10 @@ def find(facts: Facts) -> list[Verdict]:
     loops: dict[Thread, list[Place]] = {}
     for thread in facts.own:
         top = _top(facts, thread)
-        is_loop = top is not None and top.kind == EVENTS and top.wait.kernel in EVENT_LOOPS
+        is_loop = top is not None and (top.kind == WORK or (top.kind == EVENTS and top.wait.kernel in EVENT_LOOPS))
         if top is None or top.kind not in _KINDS or (thread[0] == thread[1] and not is_loop):
             return []
-        if is_loop:
+        if is_loop and (top.kind == EVENTS or thread[0] == thread[1]):
             loops[thread] = [top]
     if not loops or used > thresholds.IDLE_CPU * facts.duration or facts.are_still(facts.own):
         return []

@@ -8,6 +8,7 @@ from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.wait_causes import effect_cause
 from ..facts.wait_sums import Place, Thread
+from .causes import cause_of, without
 from .finding import Key, by_time, findings
 from .for_others import KINDS, saves
 from .verdict import Verdict, kind_of
@@ -16,7 +17,7 @@ RULE = "workers"
 
 
 def find(facts: Facts) -> list[Verdict]:
-    """The longest wait of threads of one name."""
+    """The longest wait of threads of one name, with what those do who keep them waiting."""
     groups: dict[Key, dict[Thread, list[Place]]] = defaultdict(dict)
     for thread in facts.own:
         quiet = facts.is_quiet(thread) or facts.is_idle(thread)
@@ -29,5 +30,8 @@ def find(facts: Facts) -> list[Verdict]:
     longest = min(findings(facts, KINDS, groups), key=by_time, default=None)
     if longest is None:
         return []
+    cause = cause_of(facts, longest)
+    if cause:
+        longest = without(facts, longest, cause)
     confidence = thresholds.ASIDE_SAVES * saves(longest.kind)
-    return [Verdict(RULE, kind_of(longest), longest.time, confidence, longest.pids, longest, is_effect=True)]
+    return [Verdict(RULE, kind_of(longest), longest.time, confidence, longest.pids, longest, cause, is_effect=True)]
