@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ..model import Profile, ThreadTimes
 from ..model.neighbours import Neighbour
+from ..model.steps import Steps
 from ..model.waits_for import WaitGraph
 from . import thresholds
 from .contention import Contention
@@ -45,6 +46,7 @@ class Beside(NamedTuple):
     recorded: Recorded | None = None
     runs: Runs = {}  # noqa: RUF012 (it never changes)
     """Where threads run; empty: not known."""
+    steps: Sequence[Steps] = ()
 
 
 class Facts:
@@ -63,6 +65,7 @@ class Facts:
         self.accounts = beside.accounts or tuple(threads.values())
         self.contention, self.gil, self.pools = beside.contention, beside.gil, beside.pools
         self.runs, self.neighbours, self.recorded = beside.runs, beside.neighbours, beside.recorded
+        self.steps = beside.steps
         self.pids_moving = frozenset(pid for pid, tid in threads if (pid, tid) not in standing.still)
         self.still_pids = frozenset(pid for pid, _ in standing.still) - self.pids_moving
         """Processes in which no thread moved."""

@@ -113,6 +113,21 @@ SLEEPS_OF_PROGRAMS = {"Item_func_sleep::val_int": STORAGE_FILES}
 """The same of programs, by their files: MariaDB's function SLEEP (sql/item_func.cc)."""
 CHILD_WAITS = re.compile(r"node::SyncProcessRunner::\w+")
 """Functions of runtimes that run an event loop until a process has ended: Node.js' (src/spawn_sync.cc)."""
+LOADER, COLLECTIVE = "loader", "collective"
+"""What a training job waits in: its loader of data, or an operation in which all ranks meet."""
+LOADERS = re.compile(r"(^|.*/)torch/utils/data/dataloader\.py:.*")
+"""Functions of Python's libraries (``file:function``) that wait for the next batch: PyTorch's."""
+COLLECTIVES = re.compile(
+    r"c10d::\w*Work\w*::\w*[wW]ait\w*|gloo::\w+|P?MPI_(All|Barrier|Bcast|Gather|Reduce|Scatter|Wait|Recv|Sendrecv)\w*|"
+    r"p?nccl(All|Broadcast|Reduce|Send|Recv|GroupEnd|CommInitRank)\w*"
+)
+"""Functions of PyTorch (torch/csrc/distributed/c10d), Gloo, MPI (chapters 3 and 6 of the standard) and NCCL in which a
+rank waits for others."""
+COLLECTIVE_SCRIPTS = re.compile(
+    r"(^|.*/)torch/distributed/distributed_c10d\.py:"
+    r"(all_|barrier|broadcast|gather|monitored_barrier|recv|reduce|scatter|send)\w*"
+)
+"""The same of Python's libraries (``file:function``)."""
 GPU_CALLS = re.compile(
     r"cuda(Device|Thread|Stream|Event)Synchronize(_ptsz)?|cu(Ctx|Stream|Event)Synchronize(_ptsz)?|"
     r"cu(da)?Memcpy(?!\w*(Async|Peer))\w*"

@@ -23,6 +23,9 @@ from .wait_functions import (
     BY_CALL,
     BY_KERNEL,
     CHILD_WAITS,
+    COLLECTIVE,
+    COLLECTIVE_SCRIPTS,
+    COLLECTIVES,
     CONNECTIONS,
     EVENT_WAITS,
     FEW_EVENTS,
@@ -32,6 +35,8 @@ from .wait_functions import (
     JOINS,
     KERNEL_LOCKS,
     LINKED_LOCKS,
+    LOADER,
+    LOADERS,
     LOCKS_BY_TIMER,
     LOCKS_OF_PROGRAMS,
     LOCKS_OF_STORAGE,
@@ -50,7 +55,7 @@ from .wait_functions import (
     TIMED,
     USER_LOCKS,
 )
-from .wait_kinds import CHILD, CORE, EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD, UNKNOWN, WORK
+from .wait_kinds import CHILD, CORE, EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD, TOLD_BY_OTHERS, UNKNOWN, WORK
 
 _BY_STATE = {STOPPED: HALTED, TRACED: HALTED, IDLE: WORK}
 _INNERMOST = 4
@@ -72,6 +77,8 @@ class Wait(NamedTuple):
     """The function that waits for a lock of the program; "" if there is none."""
     gpu: str = ""
     """The function of CUDA that waits until the GPU has done something; "" if there is none."""
+    job: str = ""
+    """The part of a training job: `LOADER`, `COLLECTIVE`; "" if it is none of them."""
     join: bool = False
     """It is for the end of another thread."""
     few: bool = False
@@ -182,7 +189,9 @@ class _Below:
         few = self.kernel in FEW_EVENTS if self.kernel else self.call in FEW_EVENTS_CALLS
         kind = self._kind(state, lock, few)
         join = kind == THREAD and self._is_for_an_end()
-        return Wait(kind, self.call, self.kernel, lock, self._gpu(), join, few, nowhere, not self._only_placeholders)
+        job = self._job() if kind in TOLD_BY_OTHERS else ""
+        has_user = not self._only_placeholders
+        return Wait(kind, self.call, self.kernel, lock, self._gpu(), job, join, few, nowhere, has_user)
 
     def _kind(self, state: str, lock: str, few: bool) -> str:
         if self._is_unknown(state):
@@ -216,6 +225,17 @@ class _Below:
             if each.gpu:
                 return each.gpu
         return next((each.gpu for each in self._own[-_INNERMOST:] if each.gpu), "")
+
+    def _job(self) -> str:
+        """See `Wait.job`."""
+        for each in self._library:
+            frame = each.frame
+            place = f"{frame.file}:{frame.name.rpartition('.')[2]}" if frame.kind == "python" else ""
+            if LOADERS.fullmatch(place):
+                return LOADER
+            if (COLLECTIVE_SCRIPTS if place else COLLECTIVES).fullmatch(place or each.label):
+                return COLLECTIVE
+        return ""
 
     def _lock(self) -> str:
         """See `Wait.lock`."""
@@ -277,7 +297,8 @@ class _Below:
         library = [each.frame for each in self._library]
         if self.parked or self.call in CONNECTIONS or waits_for_request(library):
             return WORK
-        if self._own and is_master(self._own[-1].frame):
+        named = next((each.frame for each in reversed(self._own) if not each.in_brackets), None)
+        if named and is_master(named):
             return WORK
         if any(CHILD_WAITS.fullmatch(each.label) for each in self._library):
             return CHILD

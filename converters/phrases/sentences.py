@@ -9,8 +9,10 @@ from ..base.units import plural, share
 from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.gil import GilShare
+from ..facts.wait_functions import COLLECTIVE
 from ..facts.wait_kinds import HALTED, WORK
 from ..facts.wait_sums import Place
+from ..model.steps import Steps
 from ..rules import (
     all_wait,
     busy,
@@ -25,6 +27,7 @@ from ..rules import (
     polling,
     pool_anew,
     quota,
+    slow_step,
     unclear,
     workers,
 )
@@ -38,6 +41,7 @@ from ..rules.ranking import Judgement
 from ..rules.verdict import GPU, Verdict
 from . import cores, gil, locks
 from .ends_with import ends_with
+from .steps import slow_steps
 from .words import Phrases, chain, listed, on_cores
 
 _OF_CORES = 2
@@ -59,7 +63,12 @@ class Sentences:
 
     def waits(self, verdict: Verdict) -> str:
         """``84.2 % of the time of … is blocked in …; meanwhile …``"""
-        return self.words.sentence(_finding(verdict), verdict.cause or verdict.effect)
+        finding, other = _finding(verdict), verdict.cause or verdict.effect
+        sentence = self.words.sentence(finding, other)
+        if verdict.kind != COLLECTIVE or other:
+            return sentence
+        whom = "it" if len(finding.threads) == 1 else "them"
+        return f"{sentence.removesuffix('.')}; no traced rank keeps {whom} waiting, but one that is not traced, or the network."
 
     def herd(self, verdict: Verdict) -> str:
         """``The 16 worker threads of app are woken 1,000 times a second each, …``"""
@@ -201,6 +210,11 @@ def _gil(_: Sentences, verdict: Verdict) -> str:
     return gil.held_up_main(verdict.detail)
 
 
+def _slow_steps(verdict: Verdict) -> str:
+    assert isinstance(verdict.detail, Steps) and verdict.detail.slow
+    return slow_steps(verdict.detail, verdict.detail.slow)
+
+
 def _finding(verdict: Verdict) -> Finding:
     assert verdict.finding
     return verdict.finding
@@ -216,5 +230,6 @@ _BY_RULE: dict[str, Callable[[Sentences, Verdict], str]] = {
     busy.RULE: Sentences.busy,
     all_wait.RULE: Sentences.all_wait,
     idle.RULE: Sentences.idle,
+    slow_step.RULE: lambda _, verdict: _slow_steps(verdict),
     unclear.RULE: Sentences.unclear,
 }

@@ -9,7 +9,15 @@ from ..facts.groups import alike_of
 from ..facts.identity import is_sum, number_of, shown_id
 from ..facts.sampling import shown_share
 from ..facts.thread_names import thread_pattern
-from ..facts.wait_functions import LIGHT_LOCKS, LOCKS_BY_TIMER, LOCKS_OF_PROGRAMS, ROW_LOCK, TAKE_GIL
+from ..facts.wait_functions import (
+    COLLECTIVE,
+    LIGHT_LOCKS,
+    LOADER,
+    LOCKS_BY_TIMER,
+    LOCKS_OF_PROGRAMS,
+    ROW_LOCK,
+    TAKE_GIL,
+)
 from ..facts.wait_kinds import CHILD, EVENTS, HALTED, LOCK, PEER, SLEEP, THREAD
 from ..facts.wait_sites import GAP
 from ..facts.wait_sums import Thread
@@ -22,6 +30,7 @@ _FOR_WHOM = {
     CHILD: ("a process to end", "processes to end"),
     EVENTS: ("events", "events"),
 }
+_FOR_JOB = {LOADER: ("its data loader", "their data loaders"), COLLECTIVE: ("other ranks", "other ranks")}
 """For one thread, and for several."""
 _KNOWN_LOCKS = {
     TAKE_GIL: "Python's interpreter lock (GIL)",
@@ -83,7 +92,7 @@ class Phrases:
         elif finding.kind == HALTED:
             does = f"{'is' if one else 'are'} stopped for {much}"
         elif finding.kind in _FOR_WHOM:
-            does = f"{'waits' if one else 'wait'} for {_FOR_WHOM[finding.kind][not one]} for {much}{where}"
+            does = f"{'waits' if one else 'wait'} for {_for_whom(finding)} for {much}{where}"
         else:
             does = f"{'is' if one else 'are'} blocked for {much}{where}"
         return f"meanwhile {whom} {does}"
@@ -171,9 +180,9 @@ def _spent(finding: Finding) -> str:
     if finding.kind == SLEEP:
         return f"spent sleeping{' again and again' if sleeps_again(finding) else ''}{where}"
     if finding.kind in _FOR_WHOM:
-        whom = _FOR_WHOM[finding.kind][len(finding.threads) > 1]
         # What is waited for is told by the functions, if anything tells it.
-        for_whom = "" if finding.kind == EVENTS and where else f" for {whom}"
+        is_told = finding.kind == EVENTS and where and not finding.places[0].wait.job
+        for_whom = "" if is_told else f" for {_for_whom(finding)}"
         return f"spent waiting{for_whom}{where}" + ("" if where else f", in {first.kernel}")
     if finding.kind == HALTED:
         return f"lost: stopped{where}"
@@ -182,6 +191,11 @@ def _spent(finding: Finding) -> str:
         return f"blocked on {_KNOWN_LOCKS[lock]}{where}"
     kernel = {place.site.kernel for place in finding.places}
     return f"blocked{where}" + (f", waiting in {first.kernel}" if first.kernel and len(kernel) == 1 else "")
+
+
+def _for_whom(finding: Finding) -> str:
+    job = finding.places[0].wait.job if finding.places else ""
+    return (_FOR_JOB[job] if job else _FOR_WHOM[finding.kind])[len(finding.threads) > 1]
 
 
 def _counts(finding: Finding) -> str:

@@ -25,6 +25,7 @@ from . import (
     polling,
     pool_anew,
     quota,
+    slow_step,
     still,
     workers,
 )
@@ -57,6 +58,8 @@ class Judgement(NamedTuple):
     """Who has a lock, and with whom waits end: told with the first verdict."""
     still: tuple[Verdict, ...]
     """Of processes that did not move, of which the others do not tell."""
+    steps: tuple[Verdict, ...]
+    """Of slow steps: the user asked for steps, so that they are told before all others."""
 
     @property
     def ends_with(self) -> EndsWith | None:
@@ -77,11 +80,11 @@ def judge(facts: Facts) -> Judgement:
     ranked = _ranked(found) or longest.find(facts)
     first = ranked[0] if ranked else None
     second = _second(first, ranked[1:]) if first else None
-    return Judgement(tuple(ranked), first, second, tuple(_of(found, *_BLAMED)), tuple(still_))
+    return Judgement(tuple(ranked), first, second, tuple(_of(found, *_BLAMED)), tuple(still_), tuple(_of(found, slow_step.RULE)))
 
 
 def _ranked(verdicts: Verdicts) -> Verdicts:
-    apart = (still.RULE, *_BLAMED)
+    apart = (slow_step.RULE, still.RULE, *_BLAMED)
     return sorted((each for each in verdicts if each.rule not in apart and not each.is_told), key=_importance)
 
 
@@ -239,6 +242,22 @@ def _polling_over_running(verdicts: Verdicts, facts: Facts) -> Verdicts:
     return verdicts
 
 
+def _held_over_polling(verdicts: Verdicts, facts: Facts) -> Verdicts:
+    """Threads beside the main threads poll until those are at work again that something holds up."""
+    for polls in _of(verdicts, polling.RULE):
+        cause, finding = polls.cause, polls.finding
+        if not cause or not finding or any(map(facts.is_main, finding.threads)):
+            continue
+        held = [
+            each.score
+            for each in _of(verdicts, held_up.RULE)
+            if each.finding and each.finding.kind == cause.kind and set(cause.threads) <= set(each.finding.threads)
+        ]
+        if held:
+            verdicts = _replaced(verdicts, polls, replace(polls, most=thresholds.EXPLAINED * max(held)))
+    return verdicts
+
+
 def _still_told(verdicts: Verdicts, _facts: Facts) -> Verdicts:
     """Processes of which a deadlock, or the most important verdict, tells already."""
     told = {pid for each in _of(verdicts, deadlock.RULE) for pid in each.pids}
@@ -276,6 +295,7 @@ DOMINANCE = (
     Dominance(quota.RULE, (crowd.RULE,), "throttled threads wait for a core anyway", _quota_over_crowd),
     Dominance(for_others.RULE, (held_up.RULE,), "a wait beside the main threads may delay nobody", _aside),
     Dominance(polling.RULE, (busy.RULE,), "it tells what they run for", _polling_over_running),
+    Dominance(held_up.RULE, (polling.RULE,), "who is held up keeps those waiting that poll", _held_over_polling),
     Dominance(
         "quota, crowd, pool-anew, herd", (for_others.RULE,), "they explain what others wait for", _troubles_over_effects
     ),

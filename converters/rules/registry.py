@@ -20,6 +20,7 @@ from . import (
     polling,
     pool_anew,
     quota,
+    slow_step,
     still,
     unclear,
     workers,
@@ -30,6 +31,7 @@ Find = Callable[[Facts], list[Verdict]]
 RULES: dict[str, Find] = {
     module.RULE: module.find
     for module in (
+        slow_step,
         deadlock,
         all_wait,
         gil_main,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..facts.wait_functions import OF_DATABASES, TAKE_GIL
+from ..facts.wait_functions import COLLECTIVE, LOADER, OF_DATABASES, TAKE_GIL
 from ..facts.wait_kinds import CHILD, EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD
 from ..facts.wait_sums import Place
 from .finding import CPU, Finding, sleeps_again
@@ -13,6 +13,7 @@ DEADLOCK, DATABASE_LOCK, FILE_LOCK, GIL = "deadlock", "database-lock", "file-loc
 DRIVER, GPU, IO, MEMORY = "driver", "gpu", "io", "memory"
 CORES, QUOTA, POOL_ANEW, HERD, STILL = "cores", "quota", "pool-anew", "herd", "still"
 POLLING, UNCLEAR, IDLE = "polling", "unclear", "idle"
+SLOW_LOADER, SLOW_STEP = "slow-loader", "slow-step"
 KINDS = {
     DEADLOCK: "threads that hold locks of each other, and never move",
     LOCK: "waits for a lock of the program or of the kernel",
@@ -25,6 +26,9 @@ KINDS = {
     MEMORY: "blocked in page faults, or while memory is reclaimed",
     HELD: "blocked in the kernel elsewhere",
     PEER: "waits for another process, on this host or not",
+    COLLECTIVE: "waits for other ranks of its job",
+    SLOW_LOADER: "waits for the next batch of its loader of data",
+    SLOW_STEP: "some steps of a loop take much longer than the others",
     CHILD: "waits for a process to end",
     THREAD: "waits for another thread of the process",
     EVENTS: "waits for one of several events",
@@ -89,6 +93,8 @@ def kind_of(finding: Finding) -> str:
     """The kind of a verdict on these waits, or on threads that run."""
     if finding.places and finding.places[0].wait.gpu:
         return GPU
+    if finding.places and (job := finding.places[0].wait.job):
+        return SLOW_LOADER if job == LOADER else COLLECTIVE
     if sleeps_again(finding):
         return POLLING
     if finding.kind not in (LOCK, HELD) or not finding.places:

@@ -47,7 +47,8 @@ def read(given: Profile) -> Read:
     stands = with_evidence(standing(sums, threads), evidence)
     gil = gil_shares(profile.gil, profile.threads)
     pools = functools.partial(pools_of_libraries, profile)
-    beside = Beside(profile.threads, contention_of(profile), gil, pools, profile.neighbours, recorded, runs)
+    contention = contention_of(profile)
+    beside = Beside(profile.threads, contention, gil, pools, profile.neighbours, recorded, runs, profile.steps)
     return Read(profile, before, Facts(sums, threads, stands, profile.duration_ns, beside))
 
 

@@ -112,7 +112,7 @@ def _summarize(profile: Profile, chosen: Whom | None) -> Summary:
         weight=profile.value_types[0] if names >= ON_CPU else None,
         lost=dict(profile.lost),
         comments=tuple(profile.comments),
-        judged=Judged((*judgement.verdicts, *judgement.blamed, *judgement.still), threads),
+        judged=Judged((*judgement.steps, *judgement.verdicts, *judgement.blamed, *judgement.still), threads),
         trouble=all_of_cores(judgement.verdicts),
         contention=contention,
         calls=calls,

@@ -66,7 +66,7 @@ JOBS = (
     Job(
         "gloo_spinning_straggler",
         Truth(
-            ("peer", "polling", "thread"),
+            ("collective", "peer", "polling", "thread"),
             ("2 main threads|ranks.py",),
             ("all_reduce|Work::wait|gloo", "load_shard|rank 2"),
             "two ranks wait in all_reduce for the third one, which calls sched_yield until it has its data",
@@ -79,7 +79,7 @@ JOBS = (
     Job(
         "gloo_sleeping_straggler",
         Truth(
-            ("peer", "thread"),
+            ("collective", "peer", "thread"),
             ("2 main threads|ranks.py",),
             ("all_reduce|Work::wait|gloo", "load_shard|rank 2"),
             "two ranks wait in all_reduce for the third one, which sleeps",
@@ -92,7 +92,7 @@ JOBS = (
     Job(
         "gloo_untraced_straggler",
         Truth(
-            ("peer", "network", "thread"),
+            ("collective", "network"),
             ("2 main threads|ranks.py",),
             ("all_reduce|Work::wait|gloo", "not traced|other ranks"),
             "two ranks wait in all_reduce for a third one, which is not traced",
