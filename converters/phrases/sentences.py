@@ -92,7 +92,7 @@ class Sentences:
         assert isinstance(detail, busy.Busy)
         first, whole = detail.groups[0], sum(each.time for each in detail.groups)
         is_of_one = first.time >= thresholds.MOSTLY_ONE * whole
-        where = _runs_in(detail, first) if is_of_one else ""
+        where = _runs_in(detail, first) if is_of_one else _most_often_in(detail.runs_in)
         where += _takers(detail)
         if is_of_one and first.wall:
             return f"{self.words.sentence(first).removesuffix('.')}{where}."
@@ -172,8 +172,11 @@ def _takers(detail: busy.Busy) -> str:
 
 
 def _runs_in(detail: busy.Busy, first: Finding) -> str:
-    """Words for the place where threads run: by their preemptions, or by samples."""
-    frames = detail.lost_in.frames if detail.lost_in else first.runs_in
+    """Where they run: by their preemptions, or by samples."""
+    return _most_often_in(detail.lost_in.frames if detail.lost_in else first.runs_in)
+
+
+def _most_often_in(frames: tuple[str, ...]) -> str:
     return f", most often in {' → '.join(frames)}" if frames else ""
 
 

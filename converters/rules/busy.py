@@ -35,6 +35,8 @@ class Busy(NamedTuple):
     wall: int
     lost_in: LostIn | None = None
     """Of the first group, where it runs, if no samples tell."""
+    runs_in: tuple[str, ...] = ()
+    """Where all of them run most often; () if it is not known."""
     takers: tuple[tuple[str, float], ...] = ()
     """If they wait much for cores: names of processes that were not traced, and how many cores these used."""
 
@@ -63,6 +65,7 @@ def find(facts: Facts) -> list[Verdict]:
         sum(times.runnable for times in active),
         sum(times.wall for times in active),
         lost_in(facts, groups[0]),
+        running(facts, [thread for group in groups for thread in group.threads]).runs_in,
         _takers(facts, groups),
     )
     kind = CORES if 2 * sum(each.runnable for each in groups) > together else CPU
