@@ -17,9 +17,11 @@ _OF_GO = frozenset(
 )
 """A thread without a goroutine (runtime/proc.go), the monitor, and the reader of signals. Programs in C++ and Rust have
 no such names."""
+LAUNCHER = "CallJavaMainInNewThread"
+"""The main thread of Java waits in it for the end of the one that runs the program (src/java.base/*/native/libjli)."""
 _OF_HOTSPOT = frozenset(
     (
-        *("CallJavaMainInNewThread", "GangWorker::loop", "WorkerThread::run", "ConcurrentGCThread::run"),
+        *(LAUNCHER, "GangWorker::loop", "WorkerThread::run", "ConcurrentGCThread::run"),
         *("CompileQueue::get", "VMThread::wait_for_operation", "WatcherThread::sleep", "NMethodSweeper::sweeper_loop"),
         *("ServiceThread::service_thread_entry", "NotificationThread::notification_thread_entry"),
         *("MonitorDeflationThread::monitor_deflation_thread_entry", "os::signal_wait"),

@@ -18,7 +18,7 @@ from .frame_names import bare, is_named, label
 from .kernel_sites import kernel_wait_of, system_call_of, user_and_kernel
 from .ownership import is_own
 from .plumbing import called_by, in_library, is_plumbing, library_call
-from .runtimes import Parked, is_master, waits_for_request
+from .runtimes import LAUNCHER, Parked, is_master, waits_for_request
 from .wait_functions import (
     BY_CALL,
     BY_KERNEL,
@@ -188,7 +188,7 @@ class _Below:
         lock = self._lock()
         few = self.kernel in FEW_EVENTS if self.kernel else self.call in FEW_EVENTS_CALLS
         kind = self._kind(state, lock, few)
-        join = kind == THREAD and self._is_for_an_end()
+        join = self.parked == LAUNCHER or (kind == THREAD and self._is_for_an_end())
         job = self._job() if kind in TOLD_BY_OTHERS else ""
         has_user = not self._only_placeholders
         return Wait(kind, self.call, self.kernel, lock, self._gpu(), job, join, few, nowhere, has_user)
