@@ -28,6 +28,7 @@ from ..model.waits_for import (
     victim_of,
 )
 from ..model.wakers import has_waker, own_part
+from . import idle
 from .doing import Doing, Doings
 from .verdict import IO, Verdict
 
@@ -92,11 +93,13 @@ class _Case(NamedTuple):
 
 
 def find(facts: Facts) -> list[Verdict]:
-    """The one with the longest time, of threads that do not only wait for work."""
+    """The one with the longest time, of threads that do not only wait for work; of event loops, too, if nothing else
+    goes on: they may wait for replies."""
     if not facts.recorded:
         return []
-    idle = {node_of(thread) for thread in waiting_for_work(facts.standing, facts.sums)}
-    return Blame(facts.recorded.graph, idle, facts.recorded.profile).find()
+    loops = {thread for verdict in idle.find(facts) if verdict.finding for thread in verdict.finding.threads}
+    left_out = {node_of(thread) for thread in waiting_for_work(facts.standing, facts.sums) - loops}
+    return Blame(facts.recorded.graph, left_out, facts.recorded.profile).find()
 
 
 class Blame:
