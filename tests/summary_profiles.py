@@ -206,5 +206,6 @@ def facts_of(profile: Profile, pools: Callable[[], Collection[int]] | None = Non
         profile.neighbours,
         Recorded(profile, waits_for(profile)) if has_wakers(profile) else None,
         runs or ({LOST: {}} if has_samples else {}),
+        profile.steps,
     )
     return Facts(sums, threads, standing(sums, threads), profile.duration_ns, known)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from processes import crowd, pools
 from processes import process as add_process
@@ -11,6 +12,7 @@ from stallscope.converters.model import Frame, Module, Profile, Stack, ThreadTim
 from stallscope.converters.model.gil import GilThread, GilTimes
 from stallscope.converters.model.locks import MUTEX, OWNER, PROCESS, LockThread, LockTimes
 from stallscope.converters.model.processes import CpuLimit
+from stallscope.converters.model.steps import SlowSteps, Spent, Steps
 from summary_profiles import (
     EPOLL,
     EXE,
@@ -171,7 +173,18 @@ def locked(time: int = 3 * SECOND, held: int = 3 * SECOND, wall: int = 10 * SECO
     return profile
 
 
+def stepping(every: int | None = 20) -> Profile:
+    """Five of a hundred steps take much longer than the others."""
+    slow = SlowSteps(Spent(5, 50 * MS, 5 * MS, 45 * MS), Spent(95, 95 * MS // 2, 40 * MS, 5 * MS), 3, every)
+    whole = Spent(100, 195 * MS // 2, 45 * MS, 50 * MS)
+    profile = waiting(READ)
+    profile.steps.append(Steps("demo:train_step", "app", 1, "app", 1, whole, Spent(0, 0, 0, 0), MS, 11 * MS, 0, ()))
+    profile.steps[0] = replace(profile.steps[0], slow=slow)
+    return profile
+
+
 MINIMAL: dict[str, Callable[[], Profile]] = {
+    "slow-step": stepping,
     "deadlock": deadlocked,
     "ends-with": ending_with_others,
     "holder": locked,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ..model import ThreadTimes
-from .wait_kinds import EVENTS, LOCK, PEER, THREAD, TOLD_BY_OTHERS, UNKNOWN
+from .wait_kinds import EVENTS, LOCK, PEER, THREAD, TOLD_BY_OTHERS, UNKNOWN, WORK
 from .wait_sums import Place, Sum, Sums, Thread
 
 QUIET_PERCENT = 99
@@ -126,8 +126,8 @@ def _pools(
         moved = thread not in still and not are_sampled(sums[thread][place] for place in places)
         unneeded = several or moved or not _waits_for_threads(sums, threads, times.pid)
         # A thread that sleeps, or is sometimes woken through a pipe, may be what others wait for.
-        for_work = kinds <= {THREAD, EVENTS} and unneeded
-        parked = kinds <= {THREAD, EVENTS, PEER} and several and thread in still
+        for_work = kinds <= {THREAD, EVENTS, WORK} and unneeded
+        parked = kinds <= {THREAD, EVENTS, PEER, WORK} and several and thread in still
         if times.pid != times.tid and gets_on and (for_work or parked):
             found.add(thread)
     return frozenset(found)

@@ -118,7 +118,8 @@ LOADER, COLLECTIVE = "loader", "collective"
 LOADERS = re.compile(r"(^|.*/)torch/utils/data/dataloader\.py:.*")
 """Functions of Python's libraries (``file:function``) that wait for the next batch: PyTorch's."""
 COLLECTIVES = re.compile(
-    r"c10d::\w*Work\w*::\w*[wW]ait\w*|gloo::\w+|P?MPI_(All|Barrier|Bcast|Gather|Reduce|Scatter|Wait|Recv|Sendrecv)\w*|"
+    r"c10d::(\w+::)*\w*Work\w*::\w*[wW]ait\w*|gloo::\w+|"
+    r"P?MPI_(All|Barrier|Bcast|Gather|Reduce|Scatter|Wait|Recv|Sendrecv)\w*|"
     r"p?nccl(All|Broadcast|Reduce|Send|Recv|GroupEnd|CommInitRank)\w*"
 )
 """Functions of PyTorch (torch/csrc/distributed/c10d), Gloo, MPI (chapters 3 and 6 of the standard) and NCCL in which a

@@ -55,7 +55,7 @@ from .wait_functions import (
     TIMED,
     USER_LOCKS,
 )
-from .wait_kinds import CHILD, CORE, EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD, TOLD_BY_OTHERS, UNKNOWN, WORK
+from .wait_kinds import CHILD, CORE, HALTED, HELD, LOCK, PEER, SLEEP, THREAD, TOLD_BY_OTHERS, UNKNOWN, WORK
 
 _BY_STATE = {STOPPED: HALTED, TRACED: HALTED, IDLE: WORK}
 _INNERMOST = 4
@@ -294,11 +294,7 @@ class _Below:
         return bool(self.parked) or ended_by(self.call) not in ("", BY_FILE)
 
     def _ended_by_others(self, few: bool) -> str:
-        library = [each.frame for each in self._library]
-        if self.parked or self.call in CONNECTIONS or waits_for_request(library):
-            return WORK
-        named = next((each.frame for each in reversed(self._own) if not each.in_brackets), None)
-        if named and is_master(named):
+        if self._is_for_work():
             return WORK
         if any(CHILD_WAITS.fullmatch(each.label) for each in self._library):
             return CHILD
@@ -309,6 +305,13 @@ class _Below:
         if not self.kernel and (by := ended_by(self.call)):
             return BY_CALL[by]
         return HELD if any(not each.in_brackets for each in self._user) else WORK
+
+    def _is_for_work(self) -> bool:
+        """Whether a server, a runtime or a pool has nothing to do until it gets a connection, a request or a task."""
+        if self.parked or self.call in CONNECTIONS or waits_for_request([each.frame for each in self._library]):
+            return True
+        named = next((each.frame for each in reversed(self._own) if not each.in_brackets), None)
+        return named is not None and is_master(named)
 
     def _is_for_peer(self) -> bool:
         """Whether one of the innermost functions of libraries waits for one other end: ``sock_recv_into`` of

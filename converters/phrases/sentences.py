@@ -68,7 +68,10 @@ class Sentences:
         if verdict.kind != COLLECTIVE or other:
             return sentence
         whom = "it" if len(finding.threads) == 1 else "them"
-        return f"{sentence.removesuffix('.')}; no traced rank keeps {whom} waiting, but one that is not traced, or the network."
+        return (
+            f"{sentence.removesuffix('.')}; no traced rank keeps {whom} waiting, but one that is not traced, or the "
+            "network."
+        )
 
     def herd(self, verdict: Verdict) -> str:
         """``The 16 worker threads of app are woken 1,000 times a second each, …``"""

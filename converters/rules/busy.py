@@ -36,7 +36,7 @@ class Busy(NamedTuple):
     lost_in: LostIn | None = None
     """Of the first group, where it runs, if no samples tell."""
     runs_in: tuple[str, ...] = ()
-    """Where all of them run most often; () if it is not known."""
+    """Where all of them run most often, by samples; () if it is not known."""
     takers: tuple[tuple[str, float], ...] = ()
     """If they wait much for cores: names of processes that were not traced, and how many cores these used."""
 
@@ -65,7 +65,7 @@ def find(facts: Facts) -> list[Verdict]:
         sum(times.runnable for times in active),
         sum(times.wall for times in active),
         lost_in(facts, groups[0]),
-        running(facts, [thread for group in groups for thread in group.threads]).runs_in,
+        running(facts, [thread for group in groups for thread in group.threads]).runs_in if facts.runs else (),
         _takers(facts, groups),
     )
     kind = CORES if 2 * sum(each.runnable for each in groups) > together else CPU

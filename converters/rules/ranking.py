@@ -80,7 +80,9 @@ def judge(facts: Facts) -> Judgement:
     ranked = _ranked(found) or longest.find(facts)
     first = ranked[0] if ranked else None
     second = _second(first, ranked[1:]) if first else None
-    return Judgement(tuple(ranked), first, second, tuple(_of(found, *_BLAMED)), tuple(still_), tuple(_of(found, slow_step.RULE)))
+    return Judgement(
+        tuple(ranked), first, second, tuple(_of(found, *_BLAMED)), tuple(still_), tuple(_of(found, slow_step.RULE))
+    )
 
 
 def _ranked(verdicts: Verdicts) -> Verdicts:

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 KINDS = (
     "deadlock", "lock", "database-lock", "file-lock", "gil", "driver", "io", "memory", "network", "peer", "child",
-    "thread", "cores", "quota", "cpu", "polling", "slow-loader", "slow-step", "collective", "idle", "unclear", "herd", "pool-anew",
+    "thread", "cores", "quota", "cpu", "polling", "slow-loader", "slow-step", "collective", "idle",
+    "unclear", "herd", "pool-anew",
 )  # fmt: skip
 """Of verdicts."""
 PREFIX = "real_"

@@ -50,7 +50,7 @@ def in_libc(*names: str) -> Stack:
         (
             (*in_libc("accept4"), *kernel("__x64_sys_accept4", "unix_accept", "__skb_wait_for_more_packets")),
             "interruptible",
-            "events",
+            "work",
         ),
         ((*in_libc("wait4"), *kernel("kernel_wait4", "do_wait")), "interruptible", "child"),
         (TOPK, "uninterruptible", "lock"),
@@ -176,7 +176,7 @@ TIMER = (*user(LIBC, "usleep", "clock_nanosleep"), *kernel("__x64_sys_clock_nano
         ("/srv/job/queue.py", "Queue.get", "lock"),
         ("/srv/job/threading.py", "wait", "lock"),
         ("/srv/asyncio/tasks.py", "save", "lock"),
-        (f"{STDLIB}/concurrent/futures/thread.py", "_worker", "thread"),
+        (f"{STDLIB}/concurrent/futures/thread.py", "_worker", "work"),
         (f"{STDLIB}/multiprocessing/pool.py", "wait", "thread"),
     ],
 )
@@ -315,3 +315,91 @@ def test_what_a_program_calls_its_functions_changes_nothing(name: str, module: M
 def test_waits_for_a_gpu(function: str, path: str, gpu: bool) -> None:
     stack = (*user(EXE, "main", "step"), *user(Module(path), function), *user(LIBC, "poll"), *EPOLL)
     assert wait_of(stack, "interruptible").gpu == (function if gpu else "")
+
+
+MARIADBD = Module("/usr/sbin/mariadbd")
+POSTGRES = Module("/usr/lib/postgresql/15/bin/postgres")
+NODE = Module("/usr/bin/node")
+TORCH = "/venv/lib/python3.11/site-packages/torch"
+RECV = (*user(PYTHON, "sock_recv_into"), *user(LIBC, "recv"), *kernel("__x64_sys_recvfrom", "sk_wait_data"))
+EPOLL_WAIT = (*user(LIBC, "epoll_wait"), *kernel("__x64_sys_epoll_wait", "do_epoll_wait"))
+
+
+def script(*functions: tuple[str, str]) -> Stack:
+    """Functions of scripts, by their files."""
+    return tuple(Frame(name, "python", file=file, line=5) for file, name in functions)
+
+
+@pytest.mark.parametrize(
+    ("scripts", "kind"),
+    [
+        ([(f"{STDLIB}/http/server.py", "BaseHTTPRequestHandler.handle_one_request")], "work"),
+        ([(f"{STDLIB}/http/server.py", "handle_one_request"), (f"{STDLIB}/socket.py", "SocketIO.readinto")], "work"),
+        ([("/v/site-packages/gunicorn/workers/sync.py", "SyncWorker.wait")], "work"),
+        ([(f"{STDLIB}/multiprocessing/pool.py", "worker"), (f"{STDLIB}/multiprocessing/queues.py", "get")], "work"),
+        ([(f"{TORCH}/utils/data/_utils/worker.py", "_worker_loop")], "work"),
+        # What the server was given waits itself, or a library for it; or it is no server of the library.
+        ([(f"{STDLIB}/http/server.py", "handle_one_request"), ("/srv/shop.py", "Shop.do_GET")], "peer"),
+        ([(f"{STDLIB}/http/server.py", "handle_one_request"), (f"{STDLIB}/http/client.py", "_read_status")], "peer"),
+        ([("/srv/multiprocessing/pool.py", "worker")], "peer"),
+    ],
+)
+def test_servers_and_pools_wait_for_work(scripts: list[tuple[str, str]], kind: str) -> None:
+    main = script(("/srv/shop.py", "<module>"))
+    assert wait_of((*main, *script(*scripts), *RECV), "interruptible").kind == kind
+
+
+@pytest.mark.parametrize(
+    ("stack", "kind"),
+    [
+        ((*user(POSTGRES, "main", "PostmasterMain", "WalWriterMain", "WaitLatch"), *EPOLL_WAIT), "work"),
+        ((*user(POSTGRES, "main", "PostmasterMain", "[postgres+0x1]"), *EPOLL_WAIT), "work"),
+        ((*user(POSTGRES, "main", "PostmasterMain", "PostgresMain", "secure_read"), *EPOLL_WAIT), "events"),
+        ((*user(EXE, "main", "PostmasterMain"), *EPOLL_WAIT), "events"),
+        ((*user(EXE, "main", "WalWriterMain"), *EPOLL_WAIT), "events"),
+    ],
+)
+def test_processes_in_the_background_wait_for_work(stack: Stack, kind: str) -> None:
+    assert wait_of(stack, "interruptible").kind == kind
+
+
+@pytest.mark.parametrize(
+    ("module", "functions", "call", "kind", "lock"),
+    [
+        (MARIADBD, ("handler::ha_index_read_map", "[mariadbd+0x1]"), "pthread_cond_timedwait", "lock", "lock_wait"),
+        (MARIADBD, ("lock_wait(que_thr_t*)",), "pthread_cond_timedwait", "lock", "lock_wait"),
+        (MARIADBD, ("handler::ha_index_read_map", "[mariadbd+0x1]"), "pthread_cond_wait", "thread", ""),
+        (EXE, ("handler::ha_index_read_map",), "pthread_cond_timedwait", "thread", ""),
+        (MARIADBD, ("Item_func_sleep::val_int()",), "pthread_cond_timedwait", "sleep", ""),
+        (EXE, ("Item_func_sleep::val_int()",), "pthread_cond_timedwait", "thread", ""),
+    ],
+)
+def test_statements_of_mariadb(module: Module, functions: tuple[str, ...], call: str, kind: str, lock: str) -> None:
+    wait = wait_of((*user(module, "main", *functions), *user(LIBC, call), *FUTEX), "interruptible")
+    assert (wait.kind, wait.lock) == (kind, lock)
+
+
+def test_an_event_loop_until_a_process_has_ended() -> None:
+    loop = user(NODE, "node::SyncProcessRunner::Spawn(v8::FunctionCallbackInfo<v8::Value> const&)", "uv_run")
+    assert wait_of((*loop, *EPOLL_WAIT), "interruptible").kind == "child"
+    assert wait_of((*user(NODE, "node::Start(int, char**)", "uv_run"), *EPOLL_WAIT), "interruptible").kind == "events"
+    assert wait_of((*user(EXE, "node::SyncProcessRunner::Spawn"), *EPOLL_WAIT), "interruptible").kind == "events"
+
+
+@pytest.mark.parametrize(
+    ("below", "job"),
+    [
+        (script((f"{TORCH}/utils/data/dataloader.py", "_BaseDataLoaderIter.__next__")), "loader"),
+        (script(("/srv/data/dataloader.py", "Loader.__next__")), ""),
+        (script((f"{TORCH}/distributed/distributed_c10d.py", "all_reduce")), "collective"),
+        (script((f"{TORCH}/distributed/distributed_c10d.py", "get_rank")), ""),
+        (user(Module(f"{TORCH}/lib/libtorch_cpu.so"), "c10d::ProcessGroupGloo::AsyncWork::wait(long)"), "collective"),
+        (user(Module("/usr/lib/x86_64-linux-gnu/libmpi.so.40"), "PMPI_Allreduce"), "collective"),
+        (user(Module("/usr/lib/x86_64-linux-gnu/libmpi.so.40"), "PMPI_Comm_rank"), ""),
+        (user(EXE, "MPI_Barrier"), ""),
+    ],
+)
+def test_waits_of_a_training_job(below: Stack, job: str) -> None:
+    stack = (*script(("/srv/train.py", "train_step")), *below, *user(LIBC, "pthread_cond_wait"), *FUTEX)
+    assert wait_of(stack, "interruptible").job == job
+    assert wait_of(stack, "runnable-woken").job == ""

@@ -40,7 +40,9 @@ from verdict_profiles import (
 def said(made: Profile, rule: str) -> str:
     """Sentence on the first verdict of a rule."""
     facts = facts_of(made)
-    return Sentences(facts).of(next(each for each in judge(facts).verdicts if each.rule == rule))
+    judgement = judge(facts)
+    found = (*judgement.steps, *judgement.verdicts)
+    return Sentences(facts).of(next(each for each in found if each.rule == rule))
 
 
 TOLD_APART = ("still", "holder", "ends-with")
@@ -49,6 +51,7 @@ BEGINS = {
     "all-wait": "No thread of app moved at all: they wait for each other, in main → finish → pthread_join, pool_main →",
     "idle": "Hardly anything runs: the main thread of srv waits for events for 99.9 % of the time, in main → serve →",
     "unclear": "For 50.0 % of the threads' time it is not known where they were: what was lost is told below; trace",
+    "slow-step": "Every 20th step of demo:train_step (number 3, 23, …) takes 10.0 ms in the mean, the others 500 µs: ",
     "deadlock": "2 threads of app (app) did not move at all, each of them waiting for a lock, in work → ",
     "gil-main": "For 60.0 % of its time, the main thread of train.py (pid 7) waits for Python's interpreter lock",
     "quota": "A quota throttles stopped: control group /stopped may use 0.5 cores, and used that up in 98.0 % of",

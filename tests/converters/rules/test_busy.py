@@ -24,7 +24,7 @@ def test_what_is_told_of_it() -> None:
         (((1, 2), (1, 3)), 16 * SECOND, 0),
         (((5, 5),), 5 * SECOND, 3 * SECOND),
     ]
-    assert verdict.detail[1:] == (3, 4, 18 * SECOND, 3 * SECOND, 30 * SECOND, None, ())
+    assert verdict.detail[1:] == (3, 4, 18 * SECOND, 3 * SECOND, 30 * SECOND, None, (), ())
 
 
 @pytest.mark.parametrize(

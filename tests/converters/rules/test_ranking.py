@@ -17,6 +17,7 @@ from verdict_profiles import (
     FSYNC,
     GIL,
     LOCK,
+    YIELD,
     all_waiting,
     blocked,
     deadlocked,
@@ -68,6 +69,12 @@ def sharing(*limited: int) -> Profile:
         process(made, pid, name, cpus="0", limits=(limit,) if pid in limited else ())
         threads(made, pid, name, name, on_cpu=5 * SECOND, runnable=5 * SECOND)
     return made
+
+
+def beside_polling(of: Profile) -> Profile:
+    """The same with a thread that polls for nearly the whole time."""
+    Tracee(of, 1, "app", 2, "spin").run(9 * SECOND).wait(YIELD, "runnable-preempted", SECOND, 90)
+    return of
 
 
 class Row(NamedTuple):
@@ -123,6 +130,13 @@ ROWS = {
         ["polling"],
         ["polling", "busy"],
         lambda: yielding(49, 51),
+        has_samples=False,
+    ),
+    "who is held up keeps those waiting that poll": Row(
+        lambda: beside_polling(blocked(8 * SECOND)),
+        ["held-up", "polling"],
+        ["polling", "held-up"],
+        lambda: beside_polling(waiting(SLEEP)),
         has_samples=False,
     ),
     "they explain what others wait for": Row(
@@ -314,5 +328,5 @@ def test_the_longest_wait_is_told_if_there_is_nothing_else() -> None:
 
 
 def test_nothing_is_told_of_nothing() -> None:
-    assert judged(empty()) == Judgement((), None, None, (), ())
+    assert judged(empty()) == Judgement((), None, None, (), (), ())
     assert told(judged(one(READ, 10 * SECOND, state="stopped"))) == ["still"]

@@ -17,7 +17,9 @@ from verdict_profiles import MINIMAL
 def is_told(rule: str) -> bool:
     """Whether what a rule finds in its minimal profile comes first, is told with it, or is among what did not move."""
     judgement = judge(facts_of(MINIMAL[rule]()))
-    return rule in {each.rule for each in (judgement.first, *judgement.blamed, *judgement.still) if each}
+    return rule in {
+        each.rule for each in (judgement.first, *judgement.blamed, *judgement.still, *judgement.steps) if each
+    }
 
 
 NOT_REGISTERED = {

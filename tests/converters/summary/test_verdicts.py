@@ -19,7 +19,7 @@ from verdict_profiles import MINIMAL, with_quota, with_stuck
 def in_json(profile: Profile) -> list[dict[str, object]]:
     facts = facts_of(profile)
     judgement = judge(facts)
-    return Judged((*judgement.verdicts, *judgement.blamed, *judgement.still), facts.threads).to_json()
+    return Judged((*judgement.steps, *judgement.verdicts, *judgement.blamed, *judgement.still), facts.threads).to_json()
 
 
 def test_all_of_a_verdict() -> None:
