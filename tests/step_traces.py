@@ -7,6 +7,8 @@ from typing import Any
 from scheduling_traces import rows
 from stallscope.converters.model import Stack
 from stallscope.converters.model.scheduling import BLOCKED, CALL, SWITCH, THREAD, CallName, Scheduling
+from stallscope.converters.model.sites import Site
+from stallscope.converters.model.steps import SlowSteps, Spent, StepWait
 from summary_profiles import EXE, kernel, user
 
 SYNC: Stack = (*user(EXE, "main", "train_step", "synchronise"), *kernel("__x64_sys_read", "pipe_read"))
@@ -36,3 +38,10 @@ def recorded(loop: list[tuple[int, int]] = LOOP, begin: int = 0, **changes: Any)
         **changes,
     }
     return Scheduling(600, begin, **given)
+
+
+def slow(every: int | None) -> SlowSteps:
+    """Five steps that wait much longer than 95 others."""
+    waits = StepWait(Site(("load",), ""), 195, 5), StepWait(Site(("save", "fsync"), ""), 190, 5)
+    spent = Spent(5, 500, 255, 205, waits)
+    return SlowSteps(spent, Spent(95, 475, 380, 95, (StepWait(Site(("load",), ""), 190, 95),)), 3, every)

@@ -33,8 +33,8 @@ def _verdict(facts: Facts, held: Finding) -> Verdict:
 
 
 def _holder(facts: Facts, held: Finding) -> Finding | None:
-    """Work of main threads of related processes, and of other threads of the same one, that do not wait for a lock which
-    they share: one may have it."""
+    """Work of main threads of related processes, and of other threads of the same one, that do not wait for a lock
+    which they share: one may have it."""
     if len(facts.process_names) > thresholds.RELATED_NAMES:
         return None
     asked = [thread for thread in facts.own if thread[0] == thread[1] and thread[0] not in held.pids]

@@ -9,7 +9,7 @@ from stallscope.converters.facts.wait_sites import site
 from stallscope.converters.facts.waits import wait_of
 from stallscope.converters.model import Frame, Module, Stack
 from stallscope.converters.summary.summarize import summarize
-from summary_profiles import LIBC, SECOND, Tracee, empty, kernel, user
+from summary_profiles import EXE, LIBC, SECOND, Tracee, empty, kernel, user
 
 JVM = Module("/usr/lib/jvm/java-17/lib/server/libjvm.so")
 PROGRAM = Module("/srv/hot")
@@ -99,3 +99,49 @@ def test_what_a_program_waits_for_comes_before_its_runtime_s_idle_threads() -> N
     assert "main.main → main.persist → os.(*File).Sync → fsync" in summary.answer[0]
     assert [wait.idle for wait in summary.waits] == [False, True]
     assert summary.waits[1].frames == ("runtime.findRunnable",)
+
+
+PYTHON = Module("/usr/bin/python3.11")
+POSTGRES = Module("/usr/lib/postgresql/15/bin/postgres")
+STDLIB = "/usr/lib/python3.11"
+TORCH = "/venv/lib/python3.11/site-packages/torch"
+RECV = (*user(PYTHON, "sock_recv_into"), *user(LIBC, "recv"), *kernel("__x64_sys_recvfrom", "sk_wait_data"))
+EPOLL_WAIT = (*user(LIBC, "epoll_wait"), *kernel("__x64_sys_epoll_wait", "do_epoll_wait"))
+
+
+def script(*functions: tuple[str, str]) -> Stack:
+    """Frames of scripts: (file, function)."""
+    return tuple(Frame(name, "python", file=file, line=5) for file, name in functions)
+
+
+@pytest.mark.parametrize(
+    ("scripts", "kind"),
+    [
+        ([(f"{STDLIB}/http/server.py", "BaseHTTPRequestHandler.handle_one_request")], "work"),
+        ([(f"{STDLIB}/http/server.py", "handle_one_request"), (f"{STDLIB}/socket.py", "SocketIO.readinto")], "work"),
+        ([("/v/site-packages/gunicorn/workers/sync.py", "SyncWorker.wait")], "work"),
+        ([(f"{STDLIB}/multiprocessing/pool.py", "worker"), (f"{STDLIB}/multiprocessing/queues.py", "get")], "work"),
+        ([(f"{TORCH}/utils/data/_utils/worker.py", "_worker_loop")], "work"),
+        # What the server was given waits itself, or a library for it; or it is no server of the library.
+        ([(f"{STDLIB}/http/server.py", "handle_one_request"), ("/srv/shop.py", "Shop.do_GET")], "peer"),
+        ([(f"{STDLIB}/http/server.py", "handle_one_request"), (f"{STDLIB}/http/client.py", "_read_status")], "peer"),
+        ([("/srv/multiprocessing/pool.py", "worker")], "peer"),
+    ],
+)
+def test_servers_and_pools_wait_for_work(scripts: list[tuple[str, str]], kind: str) -> None:
+    main = script(("/srv/shop.py", "<module>"))
+    assert wait_of((*main, *script(*scripts), *RECV), "interruptible").kind == kind
+
+
+@pytest.mark.parametrize(
+    ("stack", "kind"),
+    [
+        ((*user(POSTGRES, "main", "PostmasterMain", "WalWriterMain", "WaitLatch"), *EPOLL_WAIT), "work"),
+        ((*user(POSTGRES, "main", "PostmasterMain", "[postgres+0x1]"), *EPOLL_WAIT), "work"),
+        ((*user(POSTGRES, "main", "PostmasterMain", "PostgresMain", "secure_read"), *EPOLL_WAIT), "events"),
+        ((*user(EXE, "main", "PostmasterMain"), *EPOLL_WAIT), "events"),
+        ((*user(EXE, "main", "WalWriterMain"), *EPOLL_WAIT), "events"),
+    ],
+)
+def test_processes_in_the_background_wait_for_work(stack: Stack, kind: str) -> None:
+    assert wait_of(stack, "interruptible").kind == kind

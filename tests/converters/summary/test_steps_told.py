@@ -4,11 +4,10 @@ import json
 from dataclasses import replace
 
 from stallscope.converters.model import Frame
-from stallscope.converters.model.sites import Site
-from stallscope.converters.model.steps import SlowSteps, Spent, StepRun, StepWait
+from stallscope.converters.model.steps import Spent
 from stallscope.converters.summary.steps import steps_of
 from stallscope.converters.summary.steps_told import each_function, sentences, steps_json
-from step_traces import BATCH, recorded
+from step_traces import BATCH, recorded, slow
 
 
 def test_json_and_the_sentence() -> None:
@@ -41,34 +40,6 @@ def test_slow_steps_are_told_as_a_group() -> None:
         "5 of the steps of demo:train_step take more than 3 times the median, 100 ns in the mean, the others 5 ns: "
         "they have 50.0 % of the steps' time; what they take more: 47 ns"
     )
-
-
-def test_what_runs_in_slow_steps_is_told_by_samples() -> None:
-    """Each sample of the slow ones stands for 255 ns / 102; of the others, for 1 ns."""
-    steps = replace(steps_of(recorded())[0], steps=Spent(100, 1000, 700, 200), slow=slow(20))
-    assert steps.slow
-    usual, save, kernel, rare = ("step", "usual"), ("step", "save"), ("step", "read"), ("step", "rare")
-
-    def told(*runs: StepRun, samples: int = 102) -> str:
-        spent = replace(steps.slow.spent, samples=samples, ran=runs)
-        others = replace(steps.slow.others, samples=380, ran=(StepRun(usual, 330), StepRun(kernel, 50)))
-        text = sentences([replace(steps, slow=SlowSteps(spent, others, 3, 20))])[0]
-        return text[text.index("more: ") + 6 : text.index(", 40 ns blocked")]
-
-    assert told(StepRun(save, 60), StepRun(usual, 12), StepRun(kernel, 30)) == (
-        "47 ns on a core (30 ns a step in step → save, 15 ns a step in step → read, by 102 samples)"
-    )
-    # Few samples, or not more than chance may bring.
-    assert told(StepRun(rare, 9)) == "47 ns on a core"
-    assert told(StepRun(usual, 12)) == "47 ns on a core"
-    assert told(StepRun((), 80)) == "47 ns on a core"
-    assert told() == told(samples=0) == "47 ns on a core"
-
-
-def slow(every: int | None) -> SlowSteps:
-    waits = StepWait(Site(("load",), ""), 195, 5), StepWait(Site(("save", "fsync"), ""), 190, 5)
-    spent = Spent(5, 500, 255, 205, waits)
-    return SlowSteps(spent, Spent(95, 475, 380, 95, (StepWait(Site(("load",), ""), 190, 95),)), 3, every)
 
 
 def test_each_function_has_its_sentence() -> None:
