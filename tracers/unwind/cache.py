@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...converters.base.text import printable
 from ..images.elf import ElfError, ElfFile
 from .compiler import compile_sections
 from .rows import ROW, ROW_SIZE, UnwindTable
@@ -276,7 +277,7 @@ def _open_folder(path: str) -> int:
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     if not _ours_alone(os.fstat(fd)):
         os.close(fd)
-        raise PermissionError(0, "its folder is another user's, or others can write to it", path)
+        raise PermissionError(0, f"the folder {printable(path)} is another user's, or others can write to it", path)
     return fd
 
 

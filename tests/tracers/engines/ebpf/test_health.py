@@ -181,7 +181,9 @@ def test_cache_of_unwind_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "cache").chmod(0o777)
     found = health._cache()
     assert not found.ok
-    assert found.detail == f"{tmp_path}/cache: no cache: its folder is another user's, or others can write to it"
+    assert found.detail == (
+        f"{tmp_path}/cache: no cache: the folder {tmp_path}/cache is another user's, or others can write to it"
+    )
     assert "STALLSCOPE_CACHE" in found.remedy
 
 
