@@ -183,6 +183,22 @@ def stepping(every: int | None = 20) -> Profile:
     return profile
 
 
+def taking_turns(
+    threads: int = 4, used: float = 1.0, waits: float = 0.75, other: float = 0.0, first: float | None = None
+) -> Profile:
+    """Threads that together use so many cores for 10 s; each of them waits for the others, and otherwise sleeps, for
+    these shares of its time. ``first``: the cores that one of them uses."""
+    profile = empty()
+    Tracee(profile, 1, "app", 1, "app").wait(POLL, "interruptible", 10 * SECOND)
+    rest = (used - (first or 0)) / (threads - (first is not None))
+    for number in range(threads):
+        runs = round(10 * SECOND * (first if first is not None and not number else rest))
+        thread = Tracee(profile, 1, "app", 2 + number, "worker").run(runs)
+        thread.wait(POOL, "interruptible", round(10 * SECOND * waits), 90)
+        thread.wait(SLEEP, "interruptible", round(10 * SECOND * other), 900)
+    return profile
+
+
 MINIMAL: dict[str, Callable[[], Profile]] = {
     "slow-step": stepping,
     "deadlock": deadlocked,
@@ -198,6 +214,7 @@ MINIMAL: dict[str, Callable[[], Profile]] = {
     "herd": herd,
     "polling": lambda: yielding(80, 20),
     "held-up": lambda: blocked(6 * SECOND, 4 * SECOND),
+    "turns": taking_turns,
     "for-others": lambda: waiting(READ),
     "workers": workers,
     "busy": lambda: one(SLEEP, SECOND, runs=9 * SECOND),

@@ -133,6 +133,11 @@ class Facts:
             return thread in self._working and thread[0] != thread[1]
         return thread[0] == thread[1]
 
+    def cores_of(self, pid: int) -> float:
+        """Number of cores that a process may use; 2 if that is not known."""
+        allowed = (each.allowed for each in self.contention if pid in each.pids)
+        return next((cores for cores in allowed if cores is not None), 2.0)
+
     @property
     def least_for_cores(self) -> float:
         """ns: a problem with cores that costs less is none of all that was traced."""

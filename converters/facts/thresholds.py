@@ -88,6 +88,13 @@ PREEMPTED_IN = Threshold(
     0.5, "share of preemptions", "A function in which a thread seldom loses its core is no hot one."
 )
 
+# Threads that take turns.
+TURNS_CORES_LEAST = Threshold(0.9, "cores", "Threads of which one runs at a time use nearly one core.")
+TURNS_CORES_MOST = Threshold(1.05, "cores", "If they use more, several of them run at a time.")
+TURNS_RUN = Threshold(0.1, "share of its time", "A thread that runs for less has little to do.")
+TURNS_WAIT = Threshold(0.3, "share of its time", "A thread that waits for the others for less hardly needs its turn.")
+TURNS_ALL = Threshold(0.9, "share of its time", "A thread that does something else, too, may wait because of that.")
+
 # Python's interpreter lock.
 GIL_MATTERS = Threshold(0.05, "share of the threads' time", "Shorter waits for it are usual.")
 GIL_HOLDER = Threshold(0.1, "share of the waits", "Who has it for less is not named, nor is a function.")

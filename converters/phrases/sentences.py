@@ -28,6 +28,7 @@ from ..rules import (
     pool_anew,
     quota,
     slow_step,
+    turns,
     unclear,
     workers,
 )
@@ -122,6 +123,19 @@ class Sentences:
         return (
             f"No thread of {threads[finding.threads[0]].process} moved at all: they wait for each other, in "
             f"{listed(ways)}. Only a signal, or another process by shared memory, can wake them."
+        )
+
+    def turns(self, verdict: Verdict) -> str:
+        """``The 4 worker threads of app take turns: together they use 1.0 of 8 cores, and wait for each other …``"""
+        finding, facts = _finding(verdict), self._facts
+        whom = self.words.subject(finding.threads)
+        pid = finding.threads[0][0]
+        used = sum(times.on_cpu for times in facts.threads.values() if times.pid == pid) / facts.duration
+        much = share(finding.time, finding.wall)
+        return (
+            f"{whom[:1].upper()}{whom[1:]} take turns: they use {used:.1f} of {facts.cores_of(pid):g} cores together, "
+            f"and wait for each other for {much} of their time, in {chain(finding)}: one lock that all need, such as "
+            "an interpreter's, or work that they hand on."
         )
 
     def idle(self, verdict: Verdict) -> str:
@@ -237,5 +251,6 @@ _BY_RULE: dict[str, Callable[[Sentences, Verdict], str]] = {
     all_wait.RULE: Sentences.all_wait,
     idle.RULE: Sentences.idle,
     slow_step.RULE: lambda _, verdict: _slow_steps(verdict),
+    turns.RULE: Sentences.turns,
     unclear.RULE: Sentences.unclear,
 }

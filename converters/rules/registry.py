@@ -22,6 +22,7 @@ from . import (
     quota,
     slow_step,
     still,
+    turns,
     unclear,
     workers,
 )
@@ -41,6 +42,7 @@ RULES: dict[str, Find] = {
         herd,
         polling,
         held_up,
+        turns,
         for_others,
         workers,
         busy,

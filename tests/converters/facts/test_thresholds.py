@@ -10,11 +10,15 @@ import pins
 import pytest
 from stallscope.converters.facts import thresholds
 from stallscope.converters.facts.thresholds import Threshold
-from stallscope.converters.rules import gil_main
+from stallscope.converters.rules import gil_main, turns
 from summary_profiles import MS, POLL, READ, SECOND, SLEEP, SPIN, facts_of, waiting
-from verdict_profiles import blocked, held_by_gil, herd, one, whole_host, with_quota, workers, yielding
+from verdict_profiles import blocked, held_by_gil, herd, one, taking_turns, whole_host, with_quota, workers, yielding
 
 TEN = 10 * SECOND
+
+
+def take_turns(threads: int = 4, used: float = 1.0, **given: float) -> bool:
+    return bool(turns.find(facts_of(taking_turns(threads, used, **given))))
 
 
 class Pin(NamedTuple):
@@ -88,6 +92,11 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "SHORT_SLEEP": (Pin(49_900_000, 50_100_000, lambda x: pins.sleeps_again(50, x)),),
     "SLEEPS_AGAIN": (Pin(9, 10, lambda x: pins.sleeps_again(x, 20_000_000)),),
     "PREEMPTED_IN": (Pin(0.49, 0.51, lambda x: pins.loses_core_in(round(100 * x), 100 - round(100 * x))),),
+    "TURNS_CORES_LEAST": (Pin(0.89, 0.91, lambda x: take_turns(used=x)),),
+    "TURNS_CORES_MOST": (Pin(1.04, 1.06, lambda x: take_turns(used=x)),),
+    "TURNS_RUN": (Pin(0.09, 0.11, lambda x: take_turns(2, first=x, waits=0.89)),),
+    "TURNS_WAIT": (Pin(0.29, 0.31, lambda x: take_turns(2, 1.04, waits=0.52 * x / (1 - x))),),
+    "TURNS_ALL": (Pin(0.89, 0.91, lambda x: take_turns(waits=x - 0.25, other=1 - x)),),
     "GIL_MATTERS": (Pin(0.049, 0.051, lambda x: bool(pins.gil_told(x))),),
     "GIL_HOLDER": (
         Pin(0.099, 0.101, lambda x: "loader" in pins.gil_told(0.5, x)),

@@ -60,6 +60,7 @@ BEGINS = {
     "herd": "The 8 w threads of app are woken 1,000 times a second each, and run for 10.0 µs before they wait",
     "polling": "100.0 % of the time of the main thread of app is spent polling in main → wait_for_flag → sched_yield: ",
     "held-up": "60.0 % of the time of the main thread of app is blocked in main → save → fsync, waiting in ",
+    "turns": "The 4 worker threads of app take turns: they use 1.0 of 2 cores together, and wait for each other for",
     "for-others": "99.0 % of the time of the main thread of app is spent waiting for its peer in main → fetch",
     "workers": "80.0 % of the time of the 2 w threads of app is spent waiting for their peers in main → fetch",
     "busy": "90.0 % of the time of the main thread of app is on a core, 0.0 % is waiting for one.",
