@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from ..model import Frame, Stack
+from ..model import Frame
 from .ownership import is_own
 
 _OF_GO = frozenset(
@@ -35,26 +35,8 @@ _GO = re.compile(
 """Go links its standard library into each program: only the names of its packages tell it apart."""
 
 
-class Parked:
-    """Finds threads that wait for work of their runtime. By the identity of frames, which stacks share: they have to
-    live as long as this object."""
-
-    def __init__(self) -> None:
-        self._known: set[int] = set()
-        self._names: dict[int, str] = {}
-
-    def of(self, stack: Stack) -> str:
-        """The function of a runtime in which the thread waits for work; "" if there is none."""
-        if not self._known.issuperset(map(id, stack)):
-            self._known.update(map(id, stack))
-            self._names |= {id(frame): name for frame in stack if (name := _parks(frame))}
-        if not self._names or self._names.keys().isdisjoint(map(id, stack)):
-            return ""
-        return next(self._names[id(frame)] for frame in stack if id(frame) in self._names)
-
-
 def is_parked(function: str) -> bool:
-    """Whether a name is one of those that `Parked` finds."""
+    """Whether a name is one that `parked_in` may return."""
     return function in _OF_GO or function in _OF_HOTSPOT
 
 
@@ -64,7 +46,7 @@ def of_go_library(name: str) -> bool:
     return "." in name and "::" not in name and _GO.match(name) is not None
 
 
-def _parks(frame: Frame) -> str:
+def parked_in(frame: Frame) -> str:
     """The function, if a thread waits in it until its runtime has work for it; else ""."""
     name = _function(frame.name)
     return name if name in _OF_GO or (name in _OF_HOTSPOT and not is_own(frame)) else ""

@@ -11,7 +11,8 @@ from ..model.sites import Site
 from ..model.states import OTHER, RUNNABLE, RUNNING
 from .identity import is_sum
 from .shared_frames import Shared, shared_frames
-from .wait_sites import Sites
+from .stacks import Stacks
+from .wait_sites import site_of
 from .waits import Wait, Waits
 from .wakers import Waker, Wakers
 
@@ -27,12 +28,14 @@ LOST: Thread = (0, 0)
 class Place:
     """A wait site, a state, and what the wait is for. Hashed and compared often, so its hash is found out once."""
 
-    __slots__ = ("_hash", "site", "state", "wait")
+    __slots__ = ("_hash", "kind", "site", "state", "wait")
 
     def __init__(self, state: str, site: Site, wait: Wait) -> None:
         self.state = state
         self.site = site
         self.wait = wait
+        self.kind = wait.kind
+        """See `wait_kinds`."""
         self._hash = hash((state, site))
 
     def __eq__(self, other: object) -> bool:
@@ -46,11 +49,6 @@ class Place:
 
     def __repr__(self) -> str:
         return f"Place({self.state!r}, {self.site!r})"
-
-    @property
-    def kind(self) -> str:
-        """See `wait_kinds`."""
-        return self.wait.kind
 
     @property
     def _key(self) -> tuple[str, Site, Wait]:
@@ -195,25 +193,23 @@ class _Places:
     """Cached by identity, too: samples share their stacks, and hashing 40 frames costs more than it saves."""
 
     def __init__(self, shared: Shared) -> None:
-        self._sites = Sites(shared)
+        self._stacks = Stacks(shared)
         self._waits = Waits()
-        self._known: dict[int, Site] = {}
+        self._known: dict[str, dict[int, Place]] = defaultdict(dict)
         self._places: dict[str, dict[tuple[Site, Wait], Place]] = defaultdict(dict)
 
     def of(self, stack: Stack, state: str) -> Place:
-        found = self._known.get(id(stack))
-        if found is None:
-            found = self._sites.of(stack)
-            if parked := self._waits.parked_in(stack):
-                found = Site((parked,), found.kernel)
-            self._known[id(stack)] = found
-        # A runnable thread no longer waits for what the kernel stack shows.
-        site = Site(found.frames, "") if state.startswith(RUNNABLE) else found
-        known, key = self._places[state], (site, self._waits.of(stack, state))
-        place = known.get(key)
-        if place is None:
-            place = known[key] = Place(state, *key)
-        return place
+        known = self._known[state]
+        return known.get(id(stack)) or known.setdefault(id(stack), self._find(stack, state))
+
+    def _find(self, stack: Stack, state: str) -> Place:
+        parts = self._stacks.of(stack)
+        site = Site((parts.parked,), parts.kernel) if parts.parked else site_of(parts)
+        if state.startswith(RUNNABLE):
+            # It no longer waits for what the kernel stack shows.
+            site = Site(site.frames, "")
+        known, key = self._places[state], (site, self._waits.at(parts, state))
+        return known.get(key) or known.setdefault(key, Place(state, *key))
 
 
 def _sample_sum(sample: Sample, columns: tuple[int, int, int, int, int], is_open: bool) -> Sum:
