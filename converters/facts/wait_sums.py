@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 
-from ..model import Labels, Profile, Sample, Stack, ThreadTimes
+from ..model import Labels, Profile, Stack, ThreadTimes
 from ..model.samples import least
 from ..model.sites import Site
 from ..model.states import OTHER, RUNNABLE, RUNNING
@@ -85,6 +86,18 @@ class Sum:
         for waker, time in other.wakers.items():
             self.woken_by(waker, time)
 
+    def add_sample(self, figures: tuple[int, ...], is_open: bool) -> None:
+        """``figures``: time, number, the shortest and the longest wait, samples. ``is_open``: it has not ended."""
+        time, count, shortest, longest, samples = figures
+        self.min = least(self.min, shortest)
+        self.max = max(self.max, longest)
+        self.time += time
+        self.count += count
+        self.samples += samples
+        if is_open:
+            self.open_time += time
+            self.open_count += count
+
     def woken_by(self, waker: Waker, time: int) -> None:
         self.wakers[waker] = self.wakers.get(waker, 0) + time
 
@@ -116,7 +129,7 @@ def merged_threads(times: list[ThreadTimes]) -> dict[Thread, ThreadTimes]:
 def add_up_waits(profile: Profile, threads: dict[Thread, ThreadTimes]) -> Sums:
     """Waits per thread; a thread found only in samples is added to ``threads``, without times."""
     columns = _columns(profile)
-    time = columns[0]
+    time, figures_of = columns[0], itemgetter(*columns)
     known = _Labelled(threads)
     # The stack of a preempted thread shows no wait.
     wakers = Wakers()
@@ -137,12 +150,13 @@ def add_up_waits(profile: Profile, threads: dict[Thread, ThreadTimes]) -> Sums:
         if own is not sample.stack and (waker := wakers.of(sample)):
             total.woken_by(waker, sample.values[woken])
         if own is sample.stack or woken == time:  # else the wait is in another sample, too
-            total.add(_sample_sum(sample, columns, of.is_open))
+            total.add_sample(figures_of((*sample.values, 0)), of.is_open)
     return known.sums
 
 
 def _columns(profile: Profile) -> tuple[int, int, int, int, int]:
-    """Of the time, the number, the shortest and the longest wait, and the samples; -1 if there are none."""
+    """Of the time, the number, the shortest and the longest wait, and the samples; -1 (a 0 after all others) if there
+    are none."""
     time = next(i for i, value_type in enumerate(profile.value_types) if value_type.name in _TIMES)
     samples = next((i for i, value_type in enumerate(profile.value_types) if value_type.name == "samples"), -1)
     return time, profile.index("count"), profile.index("min"), profile.index("max"), samples
@@ -196,7 +210,7 @@ class _Places:
         self._stacks = Stacks(shared)
         self._waits = Waits()
         self._known: dict[str, dict[int, Place]] = defaultdict(dict)
-        self._places: dict[str, dict[tuple[Site, Wait], Place]] = defaultdict(dict)
+        self._places: dict[Place, Place] = {}
 
     def of(self, stack: Stack, state: str) -> Place:
         known = self._known[state]
@@ -208,10 +222,5 @@ class _Places:
         if state.startswith(RUNNABLE):
             # It no longer waits for what the kernel stack shows.
             site = Site(site.frames, "")
-        known, key = self._places[state], (site, self._waits.at(parts, state))
-        return known.get(key) or known.setdefault(key, Place(state, *key))
-
-
-def _sample_sum(sample: Sample, columns: tuple[int, int, int, int, int], is_open: bool) -> Sum:
-    time, count, least, most, samples = (sample.values[i] if i >= 0 else 0 for i in columns)
-    return Sum(time, count, least, most, time if is_open else 0, count if is_open else 0, samples)
+        place = Place(state, site, self._waits.at(parts, state))
+        return self._places.setdefault(place, place)

@@ -93,6 +93,8 @@ class Wakers:
 
 def longest(times: Mapping[Waker, int]) -> tuple[WokenBy, ...]:
     """Those with the most time."""
+    if not times:  # as of most waits
+        return ()
     ordered = sorted(times.items(), key=lambda entry: (-entry[1], entry[0]))
     return tuple(WokenBy(waker, time) for waker, time in ordered[:MOST])
 
