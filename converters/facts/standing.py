@@ -100,9 +100,7 @@ def _quiet(sums: Sums, times: ThreadTimes, in_kernel: bool, percent: int = QUIET
     # That it waits for a core once it is woken is not its own doing.
     enough = (times.wall - times.runnable - time_unknown(places)) * percent
     return frozenset(
-        place
-        for place, total in places.items()
-        if 0 < enough <= total.time * 100 and place.kind in TOLD_BY_OTHERS
+        place for place, total in places.items() if 0 < enough <= total.time * 100 and place.kind in TOLD_BY_OTHERS
     )
 
 

@@ -32,10 +32,11 @@ _Name = tuple[str, int, int]
 class _Run(NamedTuple):
     """Consecutive frames of one module (or of a script)."""
 
-    is_script: bool
-    is_named: bool
     names: list[_Name]
     """The first and the last two; ``[libcuda.so.1]``, once, for a module without names."""
+    is_named: bool
+    outside: int
+    """The depth of the frame before them that tells something; -1 if there is none."""
 
 
 class Sites:
@@ -68,12 +69,10 @@ def _user_chain(parts: Parts) -> tuple[str, ...]:
     if call == [called] and user[innermost].waits_itself and called.startswith(_NOTIFIED):
         call = []
     between = user[innermost + 1 : parts.end] if call else ()
-    hidden = [GAP] if any(told.is_named and not told.is_plumbing for told in between) else []
+    hidden = [GAP] if between and any(told.is_named and not told.is_plumbing for told in between) else []
     if hidden and parts.call in FEW_EVENTS_CALLS and (peer := peer_function(between[::-1])):
         hidden.append(peer)
-    own = _with_gaps(_located(chosen, user))
-    # A function may be called as what it calls; recursion is one name.
-    return (*(name for i, name in enumerate(own) if not i or name != own[i - 1]), *hidden, *call)
+    return (*_with_gaps(_located(chosen, user)), *hidden, *call)
 
 
 def _located(chosen: list[_Name], user: Sequence[Told]) -> list[_Name]:
@@ -93,7 +92,9 @@ def _with_gaps(names: Sequence[_Name]) -> list[str]:
     for text, first, last in names:
         if texts and first > end + 1 and text != before:
             texts.append(GAP)
-        texts.append(text)
+        # A function may be called as what it calls; recursion is one name.
+        if not texts or text != texts[-1]:
+            texts.append(text)
         before, end = text, last
     return texts
 
@@ -121,8 +122,11 @@ def _own_chain(user: Sequence[Told], end: int) -> list[_Name]:
     the stack alone.
     """
     library: list[int] = []
-    for depth in _outward(user, end - 1):
-        if user[depth].is_own:
+    for depth in range(end - 1, -1, -1):
+        told = user[depth]
+        if told.is_plumbing:
+            continue
+        if told.is_own:
             break
         library.append(depth)
     else:
@@ -148,31 +152,31 @@ def _name(user: Sequence[Told], depth: int) -> _Name:
 
 def _callers(user: Sequence[Told], innermost: int) -> list[_Name]:
     """Caller and API: the frames on both sides of the last step from one module into another, one to four names."""
-    inner = _behind_shared(user, innermost)
-    if inner >= 0:
-        return _telling_callers(user, inner)
-    runs = _runs(user, innermost)
+    behind = _behind_shared(user, innermost)
+    if behind >= 0:
+        return _telling_callers(user, behind)
     nameless: list[_Name] = []
-    last = next(runs, None)
-    while last and not last.is_named:
-        nameless = last.names
-        last = next(runs, None)
-    if not last:
-        return nameless
-    names, outer = last.names, None if last.is_script else next(runs, None)
-    if not outer:
+    last = _run(user, innermost)
+    while not last.is_named:
+        if last.outside < 0:
+            return last.names
+        nameless, innermost = last.names, last.outside
+        last = _run(user, innermost)
+    names = last.names
+    if last.outside < 0 or user[innermost].is_script:
         return names[-2:] + nameless
+    outer = _run(user, last.outside)
     api = [outer.names[-1], *names[:1], *names[1:][-1:]]
-    if len(names) == len(outer.names) == 1 and (outermost := next(runs, None)):
+    if len(names) == len(outer.names) == 1 and outer.outside >= 0:
         # A library that only passes the call on: its caller is more informative.
-        api.insert(0, outermost.names[-1])
+        api.insert(0, _run(user, outer.outside).names[-1])
     return api + nameless
 
 
 def _behind_shared(user: Sequence[Told], innermost: int) -> int:
     """The depth of the innermost frame outside of the functions that only pass waits on (`passed_on`); -1 if there is
     none."""
-    inside = passed_on(user[depth].mark for depth in _outward(user, innermost))
+    inside = passed_on(user[depth].mark for depth in range(innermost, -1, -1) if not user[depth].is_plumbing)
     return -1 if inside is None else next(islice(_outward(user, innermost), inside, None), -1)
 
 
@@ -189,24 +193,20 @@ def _telling_callers(user: Sequence[Told], inner: int) -> list[_Name]:
     return [*told, _name(user, inner)]
 
 
-def _runs(user: Sequence[Told], innermost: int) -> Iterator[_Run]:
-    """Innermost first."""
-    run: list[int] = []
-    for depth in _outward(user, innermost):
-        if run and user[depth].origin != user[run[0]].origin:
-            yield _run(user, run)
-            run = []
-        run.append(depth)
-    if run:
-        yield _run(user, run)
-
-
-def _run(user: Sequence[Told], run: list[int]) -> _Run:
-    last = user[run[0]]
-    if len(run) == 1:
-        return _Run(last.is_script, last.is_named, [_name(user, run[0])])
-    named = [depth for depth in reversed(run) if user[depth].is_named]
+def _run(user: Sequence[Told], innermost: int) -> _Run:
+    """The frames of one module from this one outwards."""
+    last, depths, outside = user[innermost], [innermost], -1
+    for depth in range(innermost - 1, -1, -1):
+        told = user[depth]
+        if told.is_plumbing:
+            continue
+        if told.origin != last.origin:
+            outside = depth
+            break
+        depths.append(depth)
+    if len(depths) == 1:
+        return _Run([(last.label, innermost, innermost)], last.is_named, outside)
+    named = [depth for depth in reversed(depths) if user[depth].is_named]
     # Only names at its ends are shown.
-    ends = named if len(named) <= 3 else [named[0], *named[-2:]]
-    names = [_name(user, depth) for depth in ends]
-    return _Run(last.is_script, bool(names), names or [(last.label, run[-1], run[0])])
+    names = [_name(user, depth) for depth in (named if len(named) <= 3 else [named[0], *named[-2:]])]
+    return _Run(names or [(last.label, depths[-1], innermost)], bool(names), outside)
