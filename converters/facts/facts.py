@@ -72,6 +72,7 @@ class Facts:
         self.own = [thread for thread in threads if thread not in standing.kernel]
         """Threads of user space; all, if only kernel threads were traced."""
         self._processes = {thread: name_pattern(times.process) for thread, times in threads.items()}
+        self._names = {thread: thread_pattern(of.thread, thread[0] == thread[1]) for thread, of in threads.items()}
         self.process_names = {self.process_of(thread) for thread in self.own}
         self.at_work = self._pids_at_work()
         """Processes that do something."""
@@ -89,7 +90,7 @@ class Facts:
 
     def name_of(self, thread: Thread) -> str:
         """Name of a thread without a final number; that of main threads is one."""
-        return thread_pattern(self.threads[thread].thread, thread[0] == thread[1])
+        return self._names[thread]
 
     def is_idle(self, thread: Thread) -> bool:
         """Whether it is known to wait for work."""

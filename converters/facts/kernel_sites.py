@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from operator import attrgetter
 
-from ..model import Frame, Stack
+from ..model import Frame
 from .frame_names import label
 
 _SCHEDULER = (
@@ -29,7 +28,6 @@ _SCHEDULER = (
 )
 """Prefixes of kernel entries into the scheduler."""
 
-_KIND_OF = attrgetter("kind")
 _SAME_WAIT = {
     "futex_wait_queue": "futex_wait",
     "futex_wait_queue_me": "futex_wait",
@@ -44,18 +42,6 @@ _SAME_WAIT = {
 
 _SYSCALL = re.compile(r"(?:__(?:(?:x64|ia32|arm64|riscv|do|se)_)?sys_|ksys_|kernel_(?=wait))(\w+)")
 _PAGE_FAULT = frozenset(("asm_exc_page_fault", "exc_page_fault", "do_user_addr_fault", "do_page_fault"))
-
-
-def user_and_kernel(stack: Stack) -> tuple[Stack, Stack]:
-    """The frames of both sides, outermost first. The kernel's are innermost, as a rule."""
-    end = len(stack)
-    while end and stack[end - 1].kind == "kernel":
-        end -= 1
-    user, kernel = stack[:end], stack[end:]
-    if "kernel" in map(_KIND_OF, user):
-        user = tuple(frame for frame in stack if frame.kind != "kernel")
-        kernel = tuple(frame for frame in stack if frame.kind == "kernel")
-    return user, kernel
 
 
 def system_call_of(kernel: Sequence[Frame]) -> str:

@@ -56,9 +56,9 @@ def library_call(names: Sequence[str], has_caller: bool) -> str:
     return names[called[0] if end is None else end - 1]
 
 
-def called_by(name: str, caller: Frame | None) -> str:
-    """The library function that the program called."""
-    if name == "pthread_cond_timedwait" and caller and caller.module and _PYTHON.search(caller.module.path):
+def called_by(name: str, path: str) -> str:
+    """The library function that the program called, by a function of the file ``path``."""
+    if name == "pthread_cond_timedwait" and _PYTHON.search(path):
         # Debian's Python has no name for it, and calls this function nowhere else (Python/ceval_gil.h).
         return "take_gil"
     return name

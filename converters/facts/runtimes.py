@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import Protocol
 
-from ..model import Frame, Stack
+from ..model import Frame
 from .ownership import is_own
 
 _OF_GO = frozenset(
@@ -79,29 +80,19 @@ _GO = re.compile(
 """Go links its standard library into each program: only the names of its packages tell it apart."""
 
 
-class Parked:
-    """Finds threads that wait for work of their runtime. By the identity of frames, which stacks share: they have to
-    live as long as this object."""
+class Scripted(Protocol):
+    """A function, as `stacks.Told` has it."""
 
-    def __init__(self) -> None:
-        self._known: set[int] = set()
-        self._names: dict[int, str] = {}
-
-    def of(self, stack: Stack) -> str:
-        """The function of a runtime in which the thread waits for work; "" if there is none."""
-        if not self._known.issuperset(map(id, stack)):
-            self._known.update(map(id, stack))
-            self._names |= {id(frame): name for frame in stack if (name := _parks(frame))}
-        if not self._names or self._names.keys().isdisjoint(map(id, stack)):
-            return ""
-        return next(self._names[id(frame)] for frame in stack if id(frame) in self._names)
+    is_python: bool
+    file: str
+    name: str
 
 
-def waits_for_request(library: Iterable[Frame]) -> bool:
+def waits_for_request(library: Iterable[Scripted]) -> bool:
     """Whether a function of a server's or a pool's library waits for the next request or task. ``library``: the frames
     between the program and the C library, innermost first."""
     for frame in library:
-        if frame.kind == "python":
+        if frame.is_python:
             if _SCRIPTS.fullmatch(f"{frame.file}:{frame.name}"):
                 return True
             if not _BELOW.fullmatch(frame.file):
@@ -112,11 +103,11 @@ def waits_for_request(library: Iterable[Frame]) -> bool:
 def is_master(innermost: Frame) -> bool:
     """Whether the program's innermost function is one in which a process waits until it has to start others."""
     files = _MASTERS.get(_function(innermost.name))
-    return files is not None and _is_in(innermost, files)
+    return files is not None and is_in(innermost, files)
 
 
 def is_parked(function: str) -> bool:
-    """Whether a name is one of those that `Parked` finds."""
+    """True for a name that `parked_in` may return."""
     return function in _OF_GO or function in _OF_HOTSPOT or function in _OF_PROGRAMS
 
 
@@ -126,15 +117,16 @@ def of_go_library(name: str) -> bool:
     return "." in name and "::" not in name and _GO.match(name) is not None
 
 
-def _parks(frame: Frame) -> str:
+def parked_in(frame: Frame) -> str:
     """The function, if a thread waits in it until its runtime has work for it; else ""."""
     name = _function(frame.name)
     if files := _OF_PROGRAMS.get(name):
-        return name if _is_in(frame, files) else ""
+        return name if is_in(frame, files) else ""
     return name if name in _OF_GO or (name in _OF_HOTSPOT and not is_own(frame)) else ""
 
 
-def _is_in(frame: Frame, files: re.Pattern[str]) -> bool:
+def is_in(frame: Frame, files: re.Pattern[str]) -> bool:
+    """Whether a function is one of an executable or a library of this name."""
     return frame.module is not None and files.fullmatch(frame.module.path.rpartition("/")[2]) is not None
 
 

@@ -95,12 +95,13 @@ def _of_pools(
 
 def _quiet(sums: Sums, times: ThreadTimes, in_kernel: bool, percent: int = QUIET_PERCENT) -> frozenset[Place]:
     places = sums[times.pid, times.tid]
-    told = {place: total.time for place, total in places.items() if place.kind in TOLD_BY_OTHERS}
-    if not in_kernel:
-        # That it waits for a core once it is woken is not its own doing.
-        enough = (times.wall - times.runnable - time_unknown(places)) * percent
-        told = {place: time for place, time in told.items() if 0 < enough <= time * 100}
-    return frozenset(told)
+    if in_kernel:
+        return frozenset(place for place in places if place.kind in TOLD_BY_OTHERS)
+    # That it waits for a core once it is woken is not its own doing.
+    enough = (times.wall - times.runnable - time_unknown(places)) * percent
+    return frozenset(
+        place for place, total in places.items() if 0 < enough <= total.time * 100 and place.kind in TOLD_BY_OTHERS
+    )
 
 
 def _pools(

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 
-from ..model import Labels, Profile, Sample, Stack, ThreadTimes
+from ..model import Labels, Profile, Stack, ThreadTimes
 from ..model.samples import least
 from ..model.sites import Site
 from ..model.states import OTHER, RUNNABLE, RUNNING
 from .identity import is_sum
 from .shared_frames import Shared, shared_frames
-from .wait_sites import Sites
+from .stacks import Stacks
+from .wait_sites import site_of
 from .waits import Wait, Waits
 from .wakers import Waker, Wakers
 
@@ -27,12 +29,14 @@ LOST: Thread = (0, 0)
 class Place:
     """A wait site, a state, and what the wait is for. Hashed and compared often, so its hash is found out once."""
 
-    __slots__ = ("_hash", "site", "state", "wait")
+    __slots__ = ("_hash", "kind", "site", "state", "wait")
 
     def __init__(self, state: str, site: Site, wait: Wait) -> None:
         self.state = state
         self.site = site
         self.wait = wait
+        self.kind = wait.kind
+        """See `wait_kinds`."""
         self._hash = hash((state, site))
 
     def __eq__(self, other: object) -> bool:
@@ -46,11 +50,6 @@ class Place:
 
     def __repr__(self) -> str:
         return f"Place({self.state!r}, {self.site!r})"
-
-    @property
-    def kind(self) -> str:
-        """See `wait_kinds`."""
-        return self.wait.kind
 
     @property
     def _key(self) -> tuple[str, Site, Wait]:
@@ -87,6 +86,18 @@ class Sum:
         for waker, time in other.wakers.items():
             self.woken_by(waker, time)
 
+    def add_sample(self, figures: tuple[int, ...], is_open: bool) -> None:
+        """``figures``: time, number, the shortest and the longest wait, samples. ``is_open``: it has not ended."""
+        time, count, shortest, longest, samples = figures
+        self.min = least(self.min, shortest)
+        self.max = max(self.max, longest)
+        self.time += time
+        self.count += count
+        self.samples += samples
+        if is_open:
+            self.open_time += time
+            self.open_count += count
+
     def woken_by(self, waker: Waker, time: int) -> None:
         self.wakers[waker] = self.wakers.get(waker, 0) + time
 
@@ -95,7 +106,7 @@ Sums = dict[Thread, dict[Place, Sum]]
 
 
 def merged_threads(times: list[ThreadTimes]) -> dict[Thread, ThreadTimes]:
-    """Threads by (pid, tid). A thread id that was used twice counts as one thread with both times."""
+    """By (pid, tid). A thread id that was used twice counts as one thread with both times."""
     threads: dict[Thread, ThreadTimes] = {}
     for new in times:
         old = threads.get((new.pid, new.tid))
@@ -118,7 +129,7 @@ def merged_threads(times: list[ThreadTimes]) -> dict[Thread, ThreadTimes]:
 def add_up_waits(profile: Profile, threads: dict[Thread, ThreadTimes]) -> Sums:
     """Waits per thread; a thread found only in samples is added to ``threads``, without times."""
     columns = _columns(profile)
-    time = columns[0]
+    time, figures_of = columns[0], itemgetter(*columns)
     known = _Labelled(threads)
     # The stack of a preempted thread shows no wait.
     wakers = Wakers()
@@ -139,12 +150,13 @@ def add_up_waits(profile: Profile, threads: dict[Thread, ThreadTimes]) -> Sums:
         if own is not sample.stack and (waker := wakers.of(sample)):
             total.woken_by(waker, sample.values[woken])
         if own is sample.stack or woken == time:  # else the wait is in another sample, too
-            total.add(_sample_sum(sample, columns, of.is_open))
+            total.add_sample(figures_of((*sample.values, 0)), of.is_open)
     return known.sums
 
 
 def _columns(profile: Profile) -> tuple[int, int, int, int, int]:
-    """Columns of the time, the number, the shortest and the longest wait, and the samples; -1 if there are none."""
+    """Of the time, the number, the shortest and the longest wait, and the samples; -1 (a 0 after all others) if there
+    are none."""
     time = next(i for i, value_type in enumerate(profile.value_types) if value_type.name in _TIMES)
     samples = next((i for i, value_type in enumerate(profile.value_types) if value_type.name == "samples"), -1)
     return time, profile.index("count"), profile.index("min"), profile.index("max"), samples
@@ -152,7 +164,7 @@ def _columns(profile: Profile) -> tuple[int, int, int, int, int]:
 
 @dataclass(slots=True)
 class _Of:
-    """Meaning of the labels that samples have in common."""
+    """What the labels of samples say."""
 
     state: str
     is_open: bool
@@ -195,27 +207,20 @@ class _Places:
     """Cached by identity, too: samples share their stacks, and hashing 40 frames costs more than it saves."""
 
     def __init__(self, shared: Shared) -> None:
-        self._sites = Sites(shared)
+        self._stacks = Stacks(shared)
         self._waits = Waits()
-        self._known: dict[int, Site] = {}
-        self._places: dict[str, dict[tuple[Site, Wait], Place]] = defaultdict(dict)
+        self._known: dict[str, dict[int, Place]] = defaultdict(dict)
+        self._places: dict[Place, Place] = {}
 
     def of(self, stack: Stack, state: str) -> Place:
-        found = self._known.get(id(stack))
-        if found is None:
-            found = self._sites.of(stack)
-            if parked := self._waits.parked_in(stack):
-                found = Site((parked,), found.kernel)
-            self._known[id(stack)] = found
-        # A runnable thread no longer waits for what the kernel stack shows.
-        site = Site(found.frames, "") if state.startswith(RUNNABLE) else found
-        known, key = self._places[state], (site, self._waits.of(stack, state))
-        place = known.get(key)
-        if place is None:
-            place = known[key] = Place(state, *key)
-        return place
+        known = self._known[state]
+        return known.get(id(stack)) or known.setdefault(id(stack), self._find(stack, state))
 
-
-def _sample_sum(sample: Sample, columns: tuple[int, int, int, int, int], is_open: bool) -> Sum:
-    time, count, least, most, samples = (sample.values[i] if i >= 0 else 0 for i in columns)
-    return Sum(time, count, least, most, time if is_open else 0, count if is_open else 0, samples)
+    def _find(self, stack: Stack, state: str) -> Place:
+        parts = self._stacks.of(stack)
+        site = Site((parts.parked,), parts.kernel) if parts.parked else site_of(parts)
+        if state.startswith(RUNNABLE):
+            # It no longer waits for what the kernel stack shows.
+            site = Site(site.frames, "")
+        place = Place(state, site, self._waits.at(parts, state))
+        return self._places.setdefault(place, place)

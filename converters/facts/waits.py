@@ -1,4 +1,4 @@
-"""Purposes of waits, from raw stacks: a lock, a timer, another thread, a peer, a device.
+"""What a blocked thread waits for, from its raw stack: a lock, a timer, another thread, a peer, a device.
 
 Only frames of the kernel are asked, and those of libraries and runtimes between the program's innermost function and
 the system call: what a program calls its own functions changes nothing.
@@ -6,19 +6,17 @@ the system call: what a program calls its own functions changes nothing.
 
 from __future__ import annotations
 
-import re
+from collections import defaultdict
 from collections.abc import Sequence
 from itertools import islice
+from operator import attrgetter
 from typing import NamedTuple
 
-from ..model import Frame, Stack
+from ..model import Stack
 from ..model.states import IDLE, INTERRUPTIBLE, OTHER, RUNNABLE, STOPPED, TRACED
 from .call_kinds import BY_EVENTS, BY_FILE, BY_THREAD, BY_TIMER, FEW_EVENTS_CALLS, ended_by
-from .frame_names import bare, is_named, label
-from .kernel_sites import kernel_wait_of, system_call_of, user_and_kernel
-from .ownership import is_own
-from .plumbing import called_by, in_library, is_plumbing, library_call
-from .runtimes import LAUNCHER, Parked, is_master, waits_for_request
+from .runtimes import LAUNCHER, waits_for_request
+from .stacks import Parts, Stacks, Told
 from .wait_functions import (
     BY_CALL,
     BY_KERNEL,
@@ -30,16 +28,10 @@ from .wait_functions import (
     EVENT_WAITS,
     FEW_EVENTS,
     FUTEX_WAITS,
-    GPU_CALLS,
-    GPU_FILES,
     JOINS,
     KERNEL_LOCKS,
-    LINKED_LOCKS,
     LOADER,
     LOADERS,
-    LOCKS_BY_TIMER,
-    LOCKS_OF_PROGRAMS,
-    LOCKS_OF_STORAGE,
     NO_PLACE,
     OF_PEER,
     PYTHON_LOCKS,
@@ -50,8 +42,6 @@ from .wait_functions import (
     SELECTS_FOR_PEER,
     SIGNALS,
     SLEEPS,
-    SLEEPS_OF_PROGRAMS,
-    STORAGE_FILES,
     TIMED,
     USER_LOCKS,
 )
@@ -62,10 +52,12 @@ _INNERMOST = 4
 """A function that waits for a peer is one of so many innermost ones: ``sock_recv → sock_call → sock_call_ex``."""
 _LIBRARY_DEPTH = 64
 """So many frames below the program's innermost function are asked."""
+_IN_BRACKETS, _IS_PLACEHOLDER = attrgetter("in_brackets"), attrgetter("is_placeholder")
+_TAKES_PYTHON_LOCK, _TELLS = attrgetter("takes_python_lock"), attrgetter("tells")
 
 
 class Wait(NamedTuple):
-    """Purpose of a wait."""
+    """What a wait is for."""
 
     kind: str
     """Of `wait_kinds`."""
@@ -90,74 +82,24 @@ class Wait(NamedTuple):
 
 
 class Waits:
-    """The waits of many stacks. Cached by the identity of stacks and frames, which have to live as long as this
-    object: readers share equal ones, and most frames are in many stacks."""
+    """The waits of many stacks. The part of a stack that decides is often the same, and is looked at once. The stacks
+    have to live as long as this object: see `Stacks`."""
 
     def __init__(self) -> None:
-        self._parked = Parked()
-        self._known: dict[tuple[int, str], Wait] = {}
-        self._below: dict[int, _Below] = {}
-        self._frames: dict[int, _Frame] = {}
-        self._kernels: dict[tuple[int, ...], tuple[str, str]] = {}
+        self._stacks = Stacks()
+        self._known: dict[str, dict[_Below, Wait]] = defaultdict(dict)
 
     def of(self, stack: Stack, state: str) -> Wait:
-        """Purpose of a wait in this state (`model.states`). ``stack``: outermost frame first, without wakers."""
-        key = id(stack), state
-        found = self._known.get(key)
+        """What a thread waits for in this state (`model.states`). ``stack``: outermost frame first, without wakers."""
+        return self.at(self._stacks.of(stack), state)
+
+    def at(self, parts: Parts, state: str) -> Wait:
+        """The same of a stack in parts."""
+        below, known = _below(parts), self._known[state]
+        found = known.get(below)
         if found is None:
-            below = self._below.get(id(stack))
-            if below is None:
-                below = self._below[id(stack)] = self._look(stack)
-            found = self._known[key] = below.wait(state)
+            found = known[below] = below.wait(state)
         return found
-
-    def parked_in(self, stack: Stack) -> str:
-        """The function of a runtime in which a thread waits for work; "" if there is none."""
-        below = self._below.get(id(stack))
-        if below is None:
-            below = self._below[id(stack)] = self._look(stack)
-        return below.parked
-
-    def _look(self, stack: Stack) -> _Below:
-        user, kernel = user_and_kernel(stack)
-        below = tuple(map(id, kernel))
-        known = self._kernels.get(below)
-        if known is None:
-            known = self._kernels[below] = kernel_wait_of(kernel), system_call_of(kernel)
-        frames = self._frames
-        told = [frames.get(id(frame)) or self._tell(frame) for frame in (user if kernel else stack)]
-        return _Below(told, *known, self._parked.of(stack))
-
-    def _tell(self, frame: Frame) -> _Frame:
-        found = self._frames[id(frame)] = _Frame(frame)
-        return found
-
-
-class _Frame:
-    """Properties of one frame."""
-
-    __slots__ = (
-        *("bare", "frame", "gpu", "in_brackets", "is_library", "is_linked_lock", "is_of_storage", "is_own"),
-        *("is_placeholder", "is_plumbing", "label", "lock_of_program", "lock_by_timer", "sleeps", "user_lock"),
-    )
-
-    def __init__(self, frame: Frame) -> None:
-        self.frame = frame
-        self.label = label(frame)
-        self.bare = bare(frame.name)
-        self.is_plumbing = is_plumbing(frame)
-        self.is_library = is_named(frame) and in_library(frame)
-        self.is_own = is_own(frame)
-        self.is_placeholder = _is_placeholder(frame)
-        self.in_brackets = self.label.startswith("[")
-        self.gpu = self.label if _is_of_gpu(frame) and GPU_CALLS.fullmatch(self.label) else ""
-        self.lock_of_program = _lock_of_program(frame)
-        self.is_of_storage = LOCKS_OF_STORAGE.fullmatch(self.label) is not None and _is_in(frame, STORAGE_FILES)
-        files = SLEEPS_OF_PROGRAMS.get(self.label)
-        self.sleeps = files is not None and _is_in(frame, files)
-        self.lock_by_timer = self.label if self.label in LOCKS_BY_TIMER else ""
-        self.user_lock = self.label if self.label.startswith(USER_LOCKS) else ""
-        self.is_linked_lock = LINKED_LOCKS.match(self.label) is not None
 
 
 def wait_of(stack: Stack, state: str) -> Wait:
@@ -165,33 +107,54 @@ def wait_of(stack: Stack, state: str) -> Wait:
     return Waits().of(stack, state)
 
 
-class _Below:
-    """Frames below the innermost function of the program: libraries, the system call, the kernel."""
+class _Below(NamedTuple):
+    """All that decides: what is below the innermost function of the program, and what is known of that one."""
 
-    def __init__(self, user: Sequence[_Frame], kernel: str, system_call: str, parked: str) -> None:
-        self.kernel = kernel
-        self._user = user
-        self.parked = parked
-        self._placeholders = [each.frame.name for each in user if each.is_placeholder]
-        self._only_placeholders = len(self._placeholders) == len(user)
-        self._has_user_frames = bool(user)
-        called, self._library, self._own = _split(user, system_call)
-        self.call = system_call or called
-        self._called = called
+    system_call: str
+    kernel: str
+    called: str
+    """The function of the C library that was called."""
+    library: tuple[Told, ...]
+    """The frames of libraries that called it, outermost first."""
+    own: tuple[Told, ...]
+    """Of the innermost frames of the program, those that tell what it waits for, outermost first."""
+    parked: str
+    is_master: bool
+    """The program's innermost function is one in which a process waits until it has to start others."""
+    lock_of_program: str
+    """The outermost one in the program's frames."""
+    is_of_storage: bool
+    """A function of the program takes locks of rows."""
+    script: Told | None
+    """The innermost function of a script, if it is asked for; None if there is none."""
+    placeholders: tuple[str, ...]
+    """The names of the frames, if all of them stand for missing ones."""
+    has_user_frames: bool
+    has_name: bool
+    """The function of one of the user's frames is known."""
+
+    @property
+    def call(self) -> str:
+        """See `Wait.call`."""
+        return self.system_call or self.called
 
     def wait(self, state: str) -> Wait:
-        """Purpose of a wait in this state."""
-        nowhere = self._has_user_frames and self._only_placeholders and not self.kernel
+        """In this state."""
+        only_placeholders = self._only_placeholders
+        nowhere = bool(self.placeholders) and not self.kernel
         if state.startswith(RUNNABLE):
             # It waits no longer for what the kernel's functions show.
-            return Wait(CORE, self.call, gpu=self._gpu(), nowhere=nowhere, has_user_frames=not self._only_placeholders)
+            return Wait(CORE, self.call, gpu=self._gpu(), nowhere=nowhere, has_user_frames=not only_placeholders)
         lock = self._lock()
         few = self.kernel in FEW_EVENTS if self.kernel else self.call in FEW_EVENTS_CALLS
         kind = self._kind(state, lock, few)
         join = self.parked == LAUNCHER or (kind == THREAD and self._is_for_an_end())
         job = self._job() if kind in TOLD_BY_OTHERS else ""
-        has_user = not self._only_placeholders
-        return Wait(kind, self.call, self.kernel, lock, self._gpu(), job, join, few, nowhere, has_user)
+        return Wait(kind, self.call, self.kernel, lock, self._gpu(), job, join, few, nowhere, not only_placeholders)
+
+    @property
+    def _only_placeholders(self) -> bool:
+        return bool(self.placeholders) or not self.has_user_frames
 
     def _kind(self, state: str, lock: str, few: bool) -> str:
         if self._is_unknown(state):
@@ -207,30 +170,25 @@ class _Below:
 
     def _sleeps(self) -> bool:
         """Whether a function that sleeps waits in a condition variable, until its time is over."""
-        own = self._own[-_INNERMOST:]
-        return any(SLEEPS.fullmatch(each.label) for each in self._library) or any(each.sleeps for each in own)
+        return any(SLEEPS.fullmatch(each.label) for each in self.library) or any(each.sleeps for each in self.own)
 
     def _is_unknown(self, state: str) -> bool:
         if self.kernel:
             return False
-        if self._placeholders and self._only_placeholders and NO_PLACE.issuperset(self._placeholders):
+        if self.placeholders and NO_PLACE.issuperset(self.placeholders):
             return True
         # An interruptible wait without a stack is, as a rule, that of an idle thread.
-        is_told = state in _BY_STATE or state == INTERRUPTIBLE or not (self._has_user_frames or state == OTHER)
+        is_told = state in _BY_STATE or state == INTERRUPTIBLE or not (self.has_user_frames or state == OTHER)
         return not is_told and self._only_placeholders
 
     def _gpu(self) -> str:
         """See `Wait.gpu`."""
-        for each in self._library:
-            if each.gpu:
-                return each.gpu
-        return next((each.gpu for each in self._own[-_INNERMOST:] if each.gpu), "")
+        return next((each.gpu for each in (*reversed(self.library), *self.own) if each.gpu), "")
 
     def _job(self) -> str:
         """See `Wait.job`."""
-        for each in self._library:
-            frame = each.frame
-            place = f"{frame.file}:{frame.name.rpartition('.')[2]}" if frame.kind == "python" else ""
+        for each in reversed(self.library):
+            place = f"{each.file}:{each.name.rpartition('.')[2]}" if each.is_python else ""
             if LOADERS.fullmatch(place):
                 return LOADER
             if (COLLECTIVE_SCRIPTS if place else COLLECTIVES).fullmatch(place or each.label):
@@ -241,9 +199,9 @@ class _Below:
         """See `Wait.lock`."""
         by = ended_by(self.call) if not self.kernel else ""
         if self.kernel in EVENT_WAITS or by == BY_EVENTS:
-            return next((each.lock_of_program for each in self._own if each.lock_of_program), "")
+            return self.lock_of_program
         if BY_KERNEL.get(self.kernel) == SLEEP or by == BY_TIMER:
-            inner = (*self._library, *reversed(self._own[-_INNERMOST:]))
+            inner = (*reversed(self.library), *reversed(self.own))
             return next((each.lock_by_timer for each in inner if each.lock_by_timer), "")
         if by not in ("", BY_THREAD) or (self.kernel and self.kernel not in FUTEX_WAITS):
             return ""
@@ -251,40 +209,36 @@ class _Below:
 
     def _lock_by_thread(self) -> str:
         """The lock that another thread of the process frees."""
-        if self._called.startswith(USER_LOCKS):
-            return self._called
-        if self._called in TIMED and any(each.is_of_storage for each in self._own):
+        if self.called.startswith(USER_LOCKS):
+            return self.called
+        if self.called in TIMED and self.is_of_storage:
             return ROW_LOCK
-        if found := next((each.user_lock for each in reversed(self._library) if each.user_lock), ""):
+        if found := next((each.user_lock for each in self.library if each.user_lock), ""):
             return found
-        if found := next((each.label for each in self._own[-_INNERMOST:] if each.is_linked_lock), ""):
+        if found := next((each.label for each in self.own if each.is_linked_lock), "") or self.lock_of_program:
             return found
-        if found := next((each.lock_of_program for each in self._own if each.lock_of_program), ""):
-            return found
-        names = [self._called, *(each.label for each in reversed(self._library))]
+        names = [self.called, *(each.label for each in self.library)]
         found = next((name for name in names if name.startswith(PYTHON_LOCKS)), "")
         return "" if not found or any(name.startswith(QUEUES) for name in names) or self._is_for_signal() else found
 
     def _is_for_signal(self) -> bool:
         """Whether the innermost function of a script is one of Python's library that takes locks to wait for signals;
         or none is known."""
-        script = next((each for each in reversed(self._user) if each.frame.kind == "python"), None)
+        script = self.script
         if script is None:
             return True
-        frame = script.frame
-        is_programs = frame.file.startswith("/") and script.is_own
-        return not is_programs and SIGNALS.match(f"{frame.file}:{frame.name}") is not None
+        is_programs = script.file.startswith("/") and script.is_own
+        return not is_programs and SIGNALS.match(f"{script.file}:{script.name}") is not None
 
     def _is_for_an_end(self) -> bool:
         """See `Wait.join`."""
-        if JOINS.fullmatch(self._called):
+        if JOINS.fullmatch(self.called):
             return True
         return any(
-            SCRIPT_JOINS.fullmatch(f"{frame.file}:{frame.name}" if frame.kind == "python" else frame.name)
-            if frame.kind in ("python", "jit")
+            SCRIPT_JOINS.fullmatch(f"{each.file}:{each.name}" if each.is_python else each.name)
+            if each.is_script
             else JOINS.fullmatch(each.label)
-            for each in self._library
-            for frame in (each.frame,)
+            for each in self.library
         )
 
     def _shows_who_ends_it(self) -> bool:
@@ -296,7 +250,7 @@ class _Below:
     def _ended_by_others(self, few: bool) -> str:
         if self._is_for_work():
             return WORK
-        if any(CHILD_WAITS.fullmatch(each.label) for each in self._library):
+        if any(CHILD_WAITS.fullmatch(each.label) for each in self.library):
             return CHILD
         if few and self._is_for_peer():
             return PEER
@@ -304,65 +258,58 @@ class _Below:
             return kind
         if not self.kernel and (by := ended_by(self.call)):
             return BY_CALL[by]
-        return HELD if any(not each.in_brackets for each in self._user) else WORK
+        return HELD if self.has_name else WORK
 
     def _is_for_work(self) -> bool:
         """Whether a server, a runtime or a pool has nothing to do until it gets a connection, a request or a task."""
-        if self.parked or self.call in CONNECTIONS or waits_for_request([each.frame for each in self._library]):
-            return True
-        named = next((each.frame for each in reversed(self._own) if not each.in_brackets), None)
-        return named is not None and is_master(named)
+        is_server = self.parked or self.is_master or self.call in CONNECTIONS
+        return bool(is_server) or waits_for_request(reversed(self.library))
 
     def _is_for_peer(self) -> bool:
         """Whether one of the innermost functions of libraries waits for one other end: ``sock_recv_into`` of
         ``Session.get → … → SocketIO.readinto → sock_recv_into``. None outside of a script's."""
-        return bool(peer_function([each.frame for each in self._library]))
+        return bool(peer_function(self.library[::-1]))
 
 
-def peer_function(library: Sequence[Frame]) -> str:
+def peer_function(library: Sequence[Told]) -> str:
     """The function of a library that waits for what one other end does; "" if there is none. ``library``: the frames
     between the program and the C library, innermost first."""
     selects = False
-    for frame in islice((frame for frame in library if is_named(frame) and not is_plumbing(frame)), _INNERMOST):
-        name = label(frame)
-        if SELECTS_FOR_PEER.fullmatch(name) or (OF_PEER.match(name) and not selects):
-            return name
-        if frame.kind == "python" and SELECTS.search(f"{frame.file}:{frame.name}"):
+    for each in islice((each for each in library if each.is_named and not each.is_plumbing), _INNERMOST):
+        if SELECTS_FOR_PEER.fullmatch(each.label) or (OF_PEER.match(each.label) and not selects):
+            return each.label
+        if each.is_python and SELECTS.search(f"{each.file}:{each.name}"):
             selects = True
-        elif frame.kind in ("python", "jit"):
+        elif each.is_script:
             break
     return ""
 
 
-def _split(user: Sequence[_Frame], system_call: str) -> tuple[str, Sequence[_Frame], Sequence[_Frame]]:
-    """The function of the C library that was called; the frames of libraries that called it, innermost first; and
-    the innermost frames of the program."""
-    end = len(user)
-    while end and (user[end - 1].is_plumbing or user[end - 1].bare == system_call):
-        end -= 1
-    names = [each.bare if each.is_library else "" for each in reversed(user[end:])]
-    called = called_by(library_call(names, has_caller=end > 0), user[end - 1].frame if end else None)
-    first = end
-    while first and end - first < _LIBRARY_DEPTH and not user[first - 1].is_own:
+def _below(parts: Parts) -> _Below:
+    user, first = parts.user, parts.end
+    while first and parts.end - first < _LIBRARY_DEPTH and not user[first - 1].is_own:
         first -= 1
-    library = user[first:end]
-    return called, library[::-1], user[max(first - _LIBRARY_DEPTH, 0) : first]
-
-
-def _is_of_gpu(frame: Frame) -> bool:
-    return frame.module is not None and GPU_FILES.fullmatch(frame.module.path) is not None
-
-
-def _is_placeholder(frame: Frame) -> bool:
-    """Whether it stands for a missing stack: ``[no stack]``, ``[switch not reported]``."""
-    return frame.module is None and frame.name[:1] == "[" and (" " in frame.name or frame.name in NO_PLACE)
-
-
-def _lock_of_program(frame: Frame) -> str:
-    files = LOCKS_OF_PROGRAMS.get(frame.name)
-    return frame.name if files is not None and _is_in(frame, files) else ""
-
-
-def _is_in(frame: Frame, files: re.Pattern[str]) -> bool:
-    """Whether a function is one of an executable or a library of this name."""
-    return frame.module is not None and files.fullmatch(frame.module.path.rpartition("/")[2]) is not None
+    library = tuple(user[first : parts.end])
+    lock, script, is_master, is_of_storage = "", None, False, False
+    if parts.is_marked:
+        own = user[max(first - _LIBRARY_DEPTH, 0) : first]
+        lock = next((each.lock_of_program for each in own if each.lock_of_program), "")
+        is_master = next((each.is_master for each in reversed(own) if not each.in_brackets), False)
+        is_of_storage = any(each.is_of_storage for each in own)
+    if parts.called.startswith(PYTHON_LOCKS) or any(map(_TAKES_PYTHON_LOCK, library)):
+        script = next((each for each in reversed(user) if each.is_python), None)
+    return _Below(
+        parts.call,
+        parts.kernel,
+        parts.called,
+        library,
+        tuple(filter(_TELLS, user[max(first - _INNERMOST, 0) : first])),
+        parts.parked,
+        is_master,
+        lock,
+        is_of_storage,
+        script,
+        tuple(each.name for each in user) if user and all(map(_IS_PLACEHOLDER, user)) else (),
+        bool(user),
+        not all(map(_IN_BRACKETS, user)),
+    )

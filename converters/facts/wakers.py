@@ -1,4 +1,4 @@
-"""Wakers that end waits: names and functions, from the stacks and the labels of samples with wakers."""
+"""Who ends waits: names and functions, from the stacks and the labels of samples with wakers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Wakers:
         return found
 
     def of(self, sample: Sample) -> Waker | None:
-        """The waker that ended the wait; None if it is not known."""
+        """Who ended the wait; None if nobody is known to have."""
         key = id(sample.stack), id(sample.labels)
         if key not in self._known:
             self._known[key] = self._find(sample)
@@ -74,7 +74,7 @@ class Wakers:
         return Waker(process, thread if thread != process else "", self.site_of(frames).frames)
 
     def site_of(self, frames: Stack) -> Site:
-        """Site of a waker by its frames, innermost first."""
+        """Where a waker was: its frames, innermost first."""
         stack = tuple(self._frame(frame) for frame in reversed(frames))
         stack = self._stacks.setdefault(stack, stack)  # it has to live as long as its site is known
         found = self._site.get(id(stack))
@@ -83,7 +83,7 @@ class Wakers:
         return found
 
     def _frame(self, frame: Frame) -> Frame:
-        """The frame with the kind that it has on a stack of its own."""
+        """With the kind that it has on a stack of its own."""
         known = self._frames.get(id(frame))
         if known is None:
             kind = kind_of_module(frame.module.path) if frame.module else "kernel"
@@ -92,7 +92,9 @@ class Wakers:
 
 
 def longest(times: Mapping[Waker, int]) -> tuple[WokenBy, ...]:
-    """Wakers with the most time."""
+    """Those with the most time."""
+    if not times:  # as of most waits
+        return ()
     ordered = sorted(times.items(), key=lambda entry: (-entry[1], entry[0]))
     return tuple(WokenBy(waker, time) for waker, time in ordered[:MOST])
 

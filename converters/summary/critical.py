@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..base.text import json_text
 from ..base.units import duration, share
@@ -14,8 +14,10 @@ from ..facts.wait_sites import Sites
 from ..facts.waits import wait_of
 from ..model import Profile
 from ..model.critical import NOT_TRACED, CriticalPath, segment_name, thread_name
-from ..model.scheduling import Scheduling
 from ..model.states import RUNNABLE, RUNNING
+
+if TYPE_CHECKING:
+    from ..model.scheduling import Scheduling
 
 _FOR_OTHERS = (LOCK, THREAD, PEER, CHILD, EVENTS)
 _KEPT = 100

@@ -121,7 +121,7 @@ class Takers:
     """The control group (hostile) whose quota stopped them."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: there may be very many, and a frozen one takes three times as long to make
 class Wait:
     """All intervals in which threads waited in the same place in the same state. Times in ns."""
 

@@ -212,7 +212,8 @@ def _group(
         idle = stands.quiet[thread] if thread in stands.idle else frozenset()
         for place, total in places.items():
             for_work = place.kind == WORK and not is_kernel
-            flags = for_work or place in idle, stands.by.get(thread, "") if place in idle else "", is_still, is_kernel
+            is_idle = bool(idle) and place in idle
+            flags = for_work or is_idle, stands.by.get(thread, "") if is_idle else "", is_still, is_kernel
             groups[for_a_core if place.kind == CORE else row_of(place), flags].append((thread, place, total))
     whose = _Whose(threads)
     waits = []
@@ -270,8 +271,8 @@ def _wait(members: list[_Member], whose: _Whose, flags: _Flags) -> Wait:
         for thread, _, part in members[1:]:
             total.add(part)
             times[thread] = times.get(thread, 0) + part.time
+        _, place, _ = max(members, key=lambda member: member[2].time)
     of = whose.of(times)
-    _, place, _ = max(members, key=lambda member: member[2].time)
     runnable = place.kind == CORE
     lost_in, lost_time = _most_often(members) if runnable else (_NOWHERE, 0)
     nearly_always = lost_time * 100 >= _MOSTLY * total.time

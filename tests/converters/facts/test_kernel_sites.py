@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.facts.kernel_sites import kernel_wait_of, system_call_of, user_and_kernel
+from stallscope.converters.facts.kernel_sites import kernel_wait_of, system_call_of
 from stallscope.converters.model import Frame
 
 
@@ -23,11 +23,3 @@ from stallscope.converters.model import Frame
 def test_system_call_and_wait(names: tuple[str, ...], system_call: str, wait: str) -> None:
     kernel = [Frame(name, "kernel") for name in names]
     assert (system_call_of(kernel), kernel_wait_of(kernel)) == (system_call, wait)
-
-
-def test_the_kernels_frames_are_innermost_as_a_rule() -> None:
-    user, kernel = (Frame("main"), Frame("read")), (Frame("ksys_read", "kernel"),)
-    assert user_and_kernel((*user, *kernel)) == (user, kernel)
-    assert user_and_kernel(()) == ((), ())
-    assert user_and_kernel(user) == (user, ())
-    assert user_and_kernel((user[0], *kernel, user[1])) == (user, kernel), "others' readers mix them"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.facts.runtimes import Parked, is_parked, of_go_library
+from stallscope.converters.facts.runtimes import is_parked, of_go_library
+from stallscope.converters.facts.stacks import Stacks
 from stallscope.converters.facts.wait_kinds import LOCK, THREAD, WORK
 from stallscope.converters.facts.wait_sites import site
 from stallscope.converters.facts.waits import wait_of
@@ -70,15 +71,15 @@ def test_go_s_library_is_told_by_the_function_that_the_program_calls() -> None:
     ],
 )
 def test_threads_that_are_parked(names: tuple[str, ...], expected: str) -> None:
-    assert Parked().of(go(*names)) == expected
+    assert Stacks().of(go(*names)).parked == expected
     assert is_parked(expected) is bool(expected)
 
 
 def test_a_class_of_a_program_may_be_called_as_one_of_hotspot() -> None:
     for name in ("WorkerThread::run()", "GangWorker::loop()", "CompileQueue::get()"):
-        assert Parked().of(user(JVM, name)) == name.removesuffix("()")
+        assert Stacks().of(user(JVM, name)).parked == name.removesuffix("()")
         assert is_parked(name.removesuffix("()"))
-        assert not Parked().of(user(PROGRAM, name))
+        assert not Stacks().of(user(PROGRAM, name)).parked
         assert wait_of((*user(PROGRAM, name), *user(LIBC, "pthread_cond_wait"), *FUTEX), "interruptible").kind == THREAD
 
 
