@@ -393,6 +393,8 @@ def test_command_starts_without_heavy_imports(command: str) -> None:
 
 
 def test_the_answer_needs_no_heavy_imports_that_a_profile_does_not() -> None:
-    code = "import sys, stallscope.converters.summary.summarize; print(*{name.partition('.')[0] for name in sys.modules})"
+    code = (
+        "import sys, stallscope.converters.summary.summarize; print(*{name.partition('.')[0] for name in sys.modules})"
+    )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert HEAVY & set(loaded) == set()

@@ -21,6 +21,28 @@ class Threshold(float):
         return f"Threshold({float(self):g}, {self.unit!r})"
 
 
+class Limit(int):
+    """The most that is told of something, or kept of it."""
+
+    unit: str
+    reason: str
+
+    def __new__(cls, value: int, unit: str, reason: str) -> Limit:
+        made = super().__new__(cls, value)
+        made.unit, made.reason = unit, reason
+        return made
+
+    def __repr__(self) -> str:
+        return f"Limit({int(self)}, {self.unit!r})"
+
+
+# What a wait is for.
+PASSES_ON = Threshold(
+    0.02, "share of a function's time", "A caller or a callee with less is no other way through the function."
+)
+ROUGH = Threshold(0.02, "standard error of a share", "A share that samples show so roughly is told without decimals.")
+FEW_SAMPLES = Threshold(10, "samples", "Fewer show next to nothing.")
+
 # What is worth a sentence.
 SIGNIFICANT = Threshold(
     0.05,
@@ -40,6 +62,18 @@ AT_WORK_SWITCHES = Threshold(5, "switches per second", "A process with fewer sle
 AT_WORK_CPU = Threshold(0.005, "cores", "A process that uses less, and switches seldom, does nothing.")
 SLIGHT = Threshold(0.02, "cores", "On a whole host, most processes that use less wait for work.")
 IDLE_CPU = Threshold(0.01, "cores, of all threads together", "What runs, or wants to, for less has nothing to do.")
+QUIET = Threshold(0.99, "share of time", "A thread with less in one wait that others end does something itself.")
+QUIET_BESIDE = Threshold(
+    0.95, "share of time", "The same beside a quiet thread of its process: one of a pool, which had little to do."
+)
+GETS_ON = Threshold(
+    0.001, "share of the longest thread's time", "A process whose threads run, or want to, for less does not progress."
+)
+ONE_WAIT = Threshold(0.95, "share of a thread's time", "Who waits in one place for less is not only waiting for work.")
+ENDS_ALIKE = Threshold(0.95, "share of a wait", "Who ends less of it does not show what the wait is for.")
+INTERVAL_WAITS = Threshold(3, "waits", "Fewer have no interval.")
+STEADY = Threshold(1.5, "times the mean", "No wait of a steady interval is longer, nor the mean that much longer.")
+NEEDED = Threshold(0.05, "share of a thread's time", "A thread for which others wait for less is not needed by them.")
 RELATED_NAMES = Threshold(6, "names of processes", "So few traced programs are assumed to work together.")
 
 # Who keeps others waiting.
@@ -55,6 +89,9 @@ HELD_MOSTLY = Threshold(0.5, "share of the waits", "Who has a lock for less is o
 HOLDER_SHARE = Threshold(
     0.1, "share of the time of a process", "Its threads that have the lock for less are not meant."
 )
+
+CONVOY_TIME = Threshold(100_000_000, "ns in which somebody always waits", "A shorter queue soon empties again.")
+CONVOY_WAITS = Threshold(20, "waits in a queue", "Fewer are no convoy, however long.")
 
 # Threads woken in vain.
 HERD_THREADS = Threshold(8, "threads", "Fewer that wake for nothing cost little.")
@@ -95,6 +132,14 @@ TURNS_RUN = Threshold(0.1, "share of its time", "A thread that runs for less has
 TURNS_WAIT = Threshold(0.3, "share of its time", "A thread that waits for the others for less hardly needs its turn.")
 TURNS_ALL = Threshold(0.9, "share of its time", "A thread that does something else, too, may wait because of that.")
 
+HOT_FUNCTION = Threshold(0.5, "share of the running time", "A function with less is not the one to be timed next.")
+
+# Steps that are much slower than others.
+STEPS_FOR_MEDIAN = Threshold(10, "steps", "The median of fewer tells nothing.")
+SLOW_STEPS_MATTER = Threshold(0.1, "share of the steps' time", "Slow steps with less do not matter.")
+REGULAR_STEPS = Threshold(3, "steps", "Fewer that are equally far apart are a coincidence.")
+REGULAR_HAVE = Threshold(0.8, "share of the slow steps' time", "If regular ones have less, slow steps do not come so.")
+
 # Python's interpreter lock.
 GIL_MATTERS = Threshold(0.05, "share of the threads' time", "Shorter waits for it are usual.")
 GIL_HOLDER = Threshold(0.1, "share of the waits", "Who has it for less is not named, nor is a function.")
@@ -123,3 +168,8 @@ MOSTLY_ONE = Threshold(0.7, "share of running threads' time", "Threads of one na
 def table() -> dict[str, Threshold]:
     """All thresholds by name, in the order above."""
     return {name: value for name, value in globals().items() if isinstance(value, Threshold)}
+
+
+def limits() -> dict[str, Limit]:
+    """All limits by name, in the order above."""
+    return {name: value for name, value in globals().items() if isinstance(value, Limit)}

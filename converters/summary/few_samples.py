@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ..base.units import plural, share
-from ..facts.sampling import FEW
+from ..facts import thresholds
 from ..facts.wait_sums import Thread
 from ..model import Profile
 from ..model.caveats import TOO_SLOW
@@ -35,7 +35,7 @@ def few_of_threads(profile: Profile) -> str:
     if not of_waits:
         return ""
     middle = _middle([(number[times.pid, times.tid], times.wall) for times in profile.threads])
-    if middle >= FEW:
+    if middle >= thresholds.FEW_SAMPLES:
         return ""
     many = f"only some {plural(middle, 'sample')} of each thread" if middle else "hardly any samples of most threads"
     processes = len({times.pid for times in profile.threads})

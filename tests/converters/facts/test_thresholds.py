@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import blame_pins
+import fact_pins
 import pins
 import pytest
 from stallscope.converters.facts import thresholds
@@ -30,6 +31,9 @@ class Pin(NamedTuple):
 
 
 PINS: dict[str, tuple[Pin, ...]] = {
+    "PASSES_ON": (Pin(0.019, 0.021, fact_pins.passes_on),),
+    "ROUGH": (Pin(0.0195, 0.0205, fact_pins.is_rough),),
+    "FEW_SAMPLES": (Pin(9, 10, fact_pins.are_enough),),
     "SIGNIFICANT": (
         Pin(0.049, 0.051, pins.held_up_for),
         Pin(0.049, 0.051, pins.held_up_beside_others),
@@ -47,6 +51,14 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "AT_WORK_CPU": (Pin(0.0049, 0.0051, pins.are_at_work),),
     "SLIGHT": (Pin(0.019, 0.021, lambda x: pins.confidence(whole_host(one(READ, 9 * SECOND, runs=round(x * TEN))))),),
     "IDLE_CPU": (Pin(0.0099, 0.0101, pins.hardly_runs),),
+    "QUIET": (Pin(0.989, 0.991, fact_pins.is_quiet),),
+    "QUIET_BESIDE": (Pin(0.949, 0.951, fact_pins.is_quiet_beside),),
+    "GETS_ON": (Pin(0.0009, 0.0011, fact_pins.gets_on), Pin(0.0009, 0.0011, fact_pins.parked_beside)),
+    "ONE_WAIT": (Pin(0.949, 0.951, fact_pins.only_waits),),
+    "ENDS_ALIKE": (Pin(0.949, 0.951, fact_pins.ends_alike),),
+    "INTERVAL_WAITS": (Pin(2, 3, fact_pins.has_interval),),
+    "STEADY": (Pin(1.45, 1.55, fact_pins.is_steady), Pin(1.45, 1.55, fact_pins.is_steady_but_once)),
+    "NEEDED": (Pin(0.049, 0.051, fact_pins.is_needed),),
     "RELATED_NAMES": (Pin(6, 7, pins.related),),
     "CAUSE": (
         Pin(0.195, 0.205, pins.occupied),
@@ -61,6 +73,8 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "HELD_MATTERS": (Pin(0.199, 0.201, lambda x: blame_pins.has_it(10 * x, 10 * x)),),
     "HELD_MOSTLY": (Pin(0.49, 0.51, lambda x: blame_pins.has_it(4, 4 * x)),),
     "HOLDER_SHARE": (Pin(0.099, 0.101, blame_pins.having),),
+    "CONVOY_TIME": (Pin(99_000_000, 101_000_000, lambda x: fact_pins.is_in_convoy(x, 50)),),
+    "CONVOY_WAITS": (Pin(19, 20, lambda x: fact_pins.is_in_convoy(SECOND, x)),),
     "HERD_THREADS": (Pin(7, 8, lambda x: pins.is_herd(herd(round(x)))),),
     "HERD_RUNS": (Pin(19_900, 20_100, lambda x: pins.is_herd(herd(runs=x))),),
     "HERD_WAKEUPS": (Pin(99, 100, lambda x: pins.is_herd(herd(often=x))),),
@@ -97,6 +111,11 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "TURNS_RUN": (Pin(0.09, 0.11, lambda x: take_turns(2, first=x, waits=0.89)),),
     "TURNS_WAIT": (Pin(0.29, 0.31, lambda x: take_turns(2, 1.04, waits=0.52 * x / (1 - x))),),
     "TURNS_ALL": (Pin(0.89, 0.91, lambda x: take_turns(waits=x - 0.25, other=1 - x)),),
+    "HOT_FUNCTION": (Pin(0.49, 0.51, fact_pins.is_hot),),
+    "STEPS_FOR_MEDIAN": (Pin(9, 10, fact_pins.slow_among),),
+    "SLOW_STEPS_MATTER": (Pin(0.099, 0.101, fact_pins.slow_for),),
+    "REGULAR_STEPS": (Pin(2, 3, fact_pins.regular),),
+    "REGULAR_HAVE": (Pin(0.79, 0.81, fact_pins.regular_for),),
     "GIL_MATTERS": (Pin(0.049, 0.051, lambda x: bool(pins.gil_told(x))),),
     "GIL_HOLDER": (
         Pin(0.099, 0.101, lambda x: "loader" in pins.gil_told(0.5, x)),
