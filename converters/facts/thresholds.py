@@ -164,6 +164,120 @@ QUEUED_SAVES = Threshold(0.75, "confidence", "Waits for a core that no quota and
 EXPLAINED = Threshold(0.99, "of the score of what explains it", "An effect comes right after its cause.")
 MOSTLY_ONE = Threshold(0.7, "share of running threads' time", "Threads of one name with as much are told alone.")
 
+# What is said beside a verdict.
+ALONE = Threshold(0.6, "share of several threads' time", "One of them with less is not the one that matters.")
+ALONE_FAIR = Threshold(1.6, "times the fair share", "One of two threads has more than 0.6 easily.")
+HARDLY = Threshold(0.05, "share of the waits of idle threads", "If others wait for longer, not only idle ones do.")
+CALLED_MOSTLY = Threshold(0.5, "share of a function's samples", "What it calls for less is one of several things.")
+NOT_SAMPLED = Threshold(0.5, "share of the running time", "If less of it was not sampled, the rest tells enough.")
+BESIDE_LOCK = Threshold(
+    0.2, "share of one thread's time", "A holder that matters does for longer what keeps the lock from the others."
+)
+QUEUED_IN = Threshold(0.25, "share of the waits for a core", "A place with less of them is one of many.")
+ONE_SLEEPS = Threshold(0.5, "share of the trace", "If threads sleep for less, it is not inside of the lock.")
+ONE_SLEEPS_MOST = Threshold(1.05, "share of the trace", "If they sleep for longer, several of them do at a time.")
+LOST_IN = Threshold(0.9, "share of a wait for a core", "Where less of it began is not its place.")
+KNOT = Threshold(0.05, "share of all waiting", "Threads that wait for each other for less do not matter.")
+PATH_PART = Threshold(0.05, "share of the part of a thread in a path", "What it does for less is not told.")
+STEP_PART = Threshold(0.05, "share of what slow steps take more", "Parts with less are not told.")
+
+# Calls.
+MINOR_CALLS = Threshold(0.1, "share of the threads' time", "Calls with less are not what the threads wait for.")
+CALLED_BY = Threshold(0.9, "share of a call's time", "If threads of one name have less, others call, too.")
+CALL_IN_IOCTL = Threshold(0.5, "share of a call's time", "An ioctl with less is not what the call mostly does.")
+CALLED_ITSELF = Threshold(
+    0.1, "share of a function's time or calls", "With less, callers may be missing in stacks: it is called by others."
+)
+CALL_TIME_PART = Threshold(0.001, "share of the calling threads' time", "Parts with less are not told.")
+OUTSIDE_IOCTLS = Threshold(0.01, "share of the time in ioctls", "If no function made less, it is not worth a line.")
+SERIALISES = Threshold(2, "times the time alone", "A call that others slow down by less need not serialise them.")
+SHARED_TIME = Threshold(0.1, "share of a call's time", "If several are inside for less, others may be the cause.")
+SHARED_LEAST = Threshold(0.1, "share of the longest shared time", "A call with less is not the one that matters.")
+ALONE_CALLS = Threshold(10, "calls", "Fewer without another process do not tell how long one takes alone.")
+TURN_WORKS = Threshold(0.5, "share of the turns", "A call that is on a core for less mostly waits itself.")
+TURN_UNEVEN = Threshold(2, "times the others' mean turn", "A process with shorter turns holds the others up no more.")
+
+# Processes that are alike.
+ALIKE = Threshold(3, "processes", "Fewer have no median from which one stands out.")
+ALIKE_MATTER = Threshold(0.05, "share of all time", "Groups with less are not compared.")
+OUTLIER = Threshold(
+    3.5, "standard deviations from the median", "Nearer values are usual (modified z-score of Iglewicz and Hoaglin)."
+)
+OUTLIER_MEDIAN = Threshold(0.25, "share of the median", "What differs by less stands out in no way that matters.")
+OUTLIER_SHARE = Threshold(0.1, "difference of shares", "The same for shares.")
+
+# Who had the cores.
+TAKERS_TELL = Threshold(0.01, "share of the threads' time", "A wait for a core takes a moment after each wake-up.")
+TAKER = Threshold(0.05, "share of the cores' time", "Processes with less are not named.")
+TRACED_HAVE_CORES = Threshold(0.8, "share of the cores", "If traced processes use less, others may have had them.")
+
+# The next command.
+CORES_ASKED = Threshold(0.1, "share of the threads' time", "Who else has the cores is no question for shorter waits.")
+CORES_ASKED_BESIDE_RUNNING = Threshold(
+    0.3, "share of the threads' time", "If threads mostly run, in which functions they do is asked first."
+)
+BESIDE_SLEEP = Threshold(0.2, "share of the threads' time", "Who ends shorter waits is not asked if they sleep.")
+
+# Rows of tables.
+ROW = Threshold(0.001, "share of all time", "Waits with less share a row, and locks with less have none.")
+ROW_SAMPLES = Threshold(3, "samples", "Work with fewer shares a row: its share means nothing.")
+ROW_LOST_IN = Threshold(0.2, "share of a wait for a core", "Where less of it began is not named in its row.")
+ROW_PART = Threshold(0.02, "share of a row's time", "Wakers, and those that block, with less are not named.")
+RUNNING_ROW = Threshold(0.1, "share of all time", "What runs for less has no table where lines are few.")
+CONTENTION_ROW = Threshold(0.01, "cores", "Processes that want less have no row.")
+UNFINISHED = Threshold(0.01, "share of all time", "Waits that had not ended with less are not mentioned.")
+STEP_ROW = Threshold(0.01, "share of a loop", "Waits of steps with less have no row.")
+MATRIX_FROM = Threshold(3, "traced processes that wait", "Who waits for whom of fewer is told by the rows.")
+
+# How much is told, shown or kept.
+INNERMOST = Limit(4, "frames", "A function that waits for one peer, or takes a lock, calls others that do the work.")
+ALL_WAIT_THREADS = Limit(2, "threads", "One alone that waits for a lock waits for no other of its process.")
+TOLD_APART = Limit(2, "threads", "More of a larger number are not named by id.")
+NAMES_LISTED = Limit(3, "names", "More are counted.")
+PROCESSES_NAMED = Limit(3, "names of processes", "More are others.")
+VALUES_NAMED = Limit(3, "values of a variable", "More are others.")
+VARIABLES_NAMED = Limit(4, "variables", "Of those for numbers of threads, the usual ones are named even if not set.")
+CORES_TOLD = Limit(2, "sentences of each rule on cores", "More are alike.")
+STILL_PLACES = Limit(3, "places", "More of processes that did not move are only named.")
+GIL_NAMED = Limit(2, "threads that have the lock", "More are not worth a sentence.")
+BESIDE_LOCK_PLACES = Limit(2, "things", "More that threads do beside a lock are not worth a sentence.")
+SLOW_PLACES = Limit(2, "places", "More of slow steps are not worth a sentence.")
+STEP_FUNCTIONS = Limit(3, "functions", "More are in the table.")
+PATH_NAMED = Limit(3, "things", "More that a thread does on a path are in the table.")
+KNOT_NAMED = Limit(8, "threads", "More of a knot are counted.")
+ALIKE_GROUPS = Limit(2, "groups", "More of processes that are alike are not compared.")
+PIDS_IN_COMMAND = Limit(4, "processes", "More are chosen by name.")
+IOCTLS_NAMED = Limit(2, "ioctls", "More are counted.")
+WAKERS_NAMED = Limit(3, "wakers", "More of a wait are in the JSON.")
+HOLDERS_NAMED = Limit(3, "threads", "More that had a lock are counted.")
+BLOCKERS_NAMED = Limit(3, "processes or threads", "More that one blocks, or that block it, are counted.")
+STILL_ROWS = Limit(2, "rows", "More places of processes that did not move share one.")
+LOCK_ROWS = Limit(8, "rows", "More locks are in the JSON.")
+BLOCKING_ROWS = Limit(6, "rows", "More who block each other are in the JSON.")
+MATRIX_ROWS = Limit(8, "rows", "More are in the JSON.")
+MATRIX_COLUMNS = Limit(6, "columns", "More do not fit into 80 characters.")
+KNOTS_TOLD = Limit(2, "knots", "More are in the JSON.")
+CONTENTION_ROWS = Limit(5, "rows", "More names of processes share one.")
+ALIKE_ROWS = Limit(16, "rows", "Of more processes that are alike, only those that stand out are shown.")
+OUTLIER_ROWS = Limit(8, "rows", "So many of those.")
+SHARING_ROWS = Limit(10, "rows", "More processes that were in a call together share one.")
+PATH_ROWS = Limit(10, "rows", "More parts of a path are in the JSON.")
+STEP_THREADS = Limit(3, "threads", "More that make steps are in the JSON.")
+VALUES_SHOWN = Limit(20, "values", "More of an answer are in the JSON.")
+PIDS_SHOWN = Limit(32, "processes", "The pids of more are not listed.")
+PID_RANGES = Limit(8, "ranges of pids", "More are left out.")
+CALL_PLACES = Limit(3, "places", "More from which a function was called are not kept.")
+CALL_FRAMES = Limit(4, "frames", "More of a caller's stack are not kept.")
+EVENT_FRAMES = Limit(3, "frames", "More around an event are not kept.")
+SLOWEST_STEPS = Limit(5, "steps", "More of the slowest are not kept.")
+STEP_PLACES = Limit(8, "places", "More in which steps wait, or run, are not kept.")
+WAKERS_KEPT = Limit(8, "wakers", "More of a wait are not kept.")
+PATH_KEPT = Limit(100, "parts", "More of a path are not in the JSON.")
+NODES_KEPT = Limit(100, "processes or threads", "More who block each other are one.")
+PAIRS_KEPT = Limit(1_000, "pairs", "More of them are one.")
+TIDS_KEPT = Limit(4, "threads", "The ids of more of one name are not kept.")
+VERDICT_THREADS = Limit(64, "threads", "More of a verdict are counted in the JSON.")
+
 
 def table() -> dict[str, Threshold]:
     """All thresholds by name, in the order above."""
