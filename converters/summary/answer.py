@@ -24,8 +24,6 @@ from .lock_holders import beside_lock
 
 NO_WAIT = "trouble"
 """`Answer.kind` for problems with threads and cores."""
-_IDLY = 20
-"""Nothing but idle threads is to be seen if other waits have at most 1/this of their time."""
 _TELLS_THE_REST = "tells where the rest goes"
 """The end of a comment in which an engine names the command for waits that this user may run."""
 
@@ -92,7 +90,7 @@ def with_blame(sentences: tuple[str, ...], blamed: str) -> tuple[str, ...]:
 def _nothing(summary: Summary) -> str:
     idle = sum(wait.time for wait in summary.waits if wait.idle)
     others = sum(wait.time for wait in summary.waits if not (wait.idle or wait.runnable))
-    if idle and others * _IDLY <= idle:
+    if idle and others <= thresholds.HARDLY * idle:
         nothing, when = ("Hardly anything", "nearly all the time") if others else ("Nothing", "all the time")
         return f"{nothing} but idle threads: {plural(summary.times.threads, 'thread')}, waiting for work {when}."
     return "No wait of significance was recorded." if others else "No wait was recorded."
