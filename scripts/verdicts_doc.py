@@ -1,4 +1,4 @@
-"""Writes docs/verdicts.md: rules, kinds of verdicts, what dominates what, and all thresholds and limits, as the code has them."""
+"""Writes docs/verdicts.md: rules, kinds of verdicts, dominance, all thresholds and limits, as the code has them."""
 
 from __future__ import annotations
 

@@ -64,8 +64,8 @@ def for_work(sums: Sums) -> frozenset[Thread]:
     return frozenset(
         thread
         for thread, places in sums.items()
-        if 2 * sum(total.time for place, total in places.items() if place.kind == WORK)
-        > sum(total.time for total in places.values())
+        if sum(total.time for place, total in places.items() if place.kind == WORK)
+        > thresholds.MOSTLY * sum(total.time for total in places.values())
     )
 
 

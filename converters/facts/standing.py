@@ -133,4 +133,4 @@ def _waits_for_threads(sums: Sums, threads: dict[Thread, ThreadTimes], pid: int)
     """Whether the main thread mostly waits for other threads of its process, or is not known."""
     main = threads.get((pid, pid))
     waits = sum(total.time for place, total in sums.get((pid, pid), {}).items() if place.kind in (THREAD, LOCK))
-    return main is None or waits * 2 >= main.wall
+    return main is None or waits >= thresholds.MOSTLY * main.wall

@@ -52,6 +52,7 @@ SIGNIFICANT = Threshold(
 TELLING = Threshold(0.1, "share of a verdict's time", "Places with less are left out: they would hide the others.")
 WORTH = Threshold(0.1, "share of the first score", "A second verdict with less would distract from the first.")
 WORTH_RUNNING = Threshold(0.4, "share of the first score", "Running is not a problem in itself: it has to be much.")
+MOSTLY = Threshold(0.5, "share of time, or of a number", "What is done for less is not what mostly happens.")
 
 UNCLEAR = Threshold(
     0.5, "share of the active threads' time", "If more is not known, what is known may be the lesser part of the truth."
@@ -188,6 +189,7 @@ CALL_IN_IOCTL = Threshold(0.5, "share of a call's time", "An ioctl with less is 
 CALLED_ITSELF = Threshold(
     0.1, "share of a function's time or calls", "With less, callers may be missing in stacks: it is called by others."
 )
+FAILED_CALLS = Threshold(100, "calls that fail", "Fewer may be the usual way to ask for something.")
 CALL_TIME_PART = Threshold(0.001, "share of the calling threads' time", "Parts with less are not told.")
 OUTSIDE_IOCTLS = Threshold(0.01, "share of the time in ioctls", "If no function made less, it is not worth a line.")
 SERIALISES = Threshold(2, "times the time alone", "A call that others slow down by less need not serialise them.")

@@ -66,7 +66,7 @@ def find(facts: Facts) -> list[Verdict]:
         running(facts, [thread for group in groups for thread in group.threads]).runs_in if facts.runs else (),
         _takers(facts, groups),
     )
-    kind = CORES if 2 * sum(each.runnable for each in groups) > together else CPU
+    kind = CORES if sum(each.runnable for each in groups) > thresholds.MOSTLY * together else CPU
     return [Verdict(RULE, kind, together, confidence(facts, groups), frozenset(), finding, detail=detail)]
 
 

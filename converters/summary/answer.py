@@ -106,7 +106,7 @@ def _of_samples(summary: Summary) -> tuple[str, ...]:
         work = f"{hidden} {work}"
     times = summary.times
     whom = everyone(times.threads)
-    if times.on_cpu * 2 < times.wall:
+    if times.on_cpu < thresholds.MOSTLY * times.wall:
         rest = f"{share(times.on_cpu, times.wall)} of the time of {whom} is on a core"
         return work, f"{rest}: {_who_tells_the_rest(summary)} {_TELLS_THE_REST}."
     return work, f"{on_cores(whom, times.on_cpu, times.runnable, times.wall)}."

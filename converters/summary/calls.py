@@ -206,7 +206,7 @@ def _failed(calls: Sequence[Calls]) -> tuple[str, ...]:
     worst = max(calls, key=lambda each: sum(_errors(each).values()))
     errors = _errors(worst)
     failed, called, name = sum(errors.values()), worst.total.count, worst.total.name
-    if failed * 2 < called or failed < 100:
+    if failed < thresholds.MOSTLY * called or failed < thresholds.FAILED_CALLS:
         return ()
     error = max(errors, key=lambda name: (errors[name], name))
     # There may have been no room for a call, and yet for its error.
