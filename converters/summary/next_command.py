@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ..facts import thresholds
 from ..facts.identity import kernel_ids
+from ..facts.wait_functions import COLLECTIVE
 from ..facts.wait_kinds import CHILD, EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD
 from ..model.next_step import NextStep, Whom
 from ..rules.finding import CPU
@@ -27,6 +28,8 @@ _FOR_OTHERS = (LOCK, THREAD, PEER, CHILD, EVENTS)
 """Kinds of waits that somebody ends who can be named."""
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 """Names that need no escaping in a shell or regular expression."""
+_SCRIPT = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9]+)*")
+"""Names of scripts and programs in which only dots need escaping."""
 
 
 def next_command(
@@ -42,6 +45,8 @@ def next_command(
         return None
     if not told.deadlock and (others := _who_has_the_cores(told, has_samples, waits)):
         return others
+    if told.judged == COLLECTIVE and not told.explained and (ranks := _ranks(processes, chosen)):
+        return NextStep("trace-wall", ranks, _A_WHILE, "all ranks of this host: one may keep the others waiting")
     tool, options, tells = _shows(told, has_samples, waits)
     return NextStep(tool, scope_of(processes, chosen), options, tells)
 
@@ -134,6 +139,15 @@ def _with_others(whom: Whom, pids: Sequence[int]) -> Whom:
     if whom.command or len(pids) > thresholds.PIDS_IN_COMMAND or not by_pid:
         return _EVERYTHING
     return Whom(("-p", ",".join((whom.options[1], *map(str, pids))), *whom.options[2:]))
+
+
+def _ranks(processes: Sequence[Process], chosen: Whom | None) -> Whom | None:
+    """All processes that run the same; None if they are traced, or have no name that can be put into a command."""
+    if chosen and chosen.options[:1] != ("-p",):
+        return None
+    names = {each.name.removeprefix(each.command).strip().rpartition(" ")[2] for each in processes}
+    name = names.pop()
+    return None if names or not _SCRIPT.fullmatch(name) else Whom(("-n", name.replace(".", "\\.")))
 
 
 def _others_had_the_cores(waits: Sequence[Wait], much: float) -> bool:

@@ -35,7 +35,7 @@ PATIENCE = 90.0
 """Seconds after which a process that did not do what it should has failed."""
 NOBODY = 65534
 
-_PROGRESS = re.compile(r"\r\x1b\[K(?:(?:tracing|compiling|waiting) [^\r\n]*)?")
+_PROGRESS = re.compile(r"\r\x1b\[K(?:(?:adding up|compiling|naming|reading|tracing|waiting|writing) [^\r\n]*)?")
 _BPF_PROG_GET_FD_BY_ID = 13  # include/uapi/linux/bpf.h, enum bpf_cmd
 _SYS_BPF = {"x86_64": 321, "aarch64": 280}
 

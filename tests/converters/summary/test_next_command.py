@@ -61,6 +61,24 @@ def test_the_users_own_choice_is_repeated() -> None:
     assert step and step.command == "trace-wall -d 5 -- python3 'my job.py' 6"
 
 
+JOB = [Process("python3 train.py", (10, 11), command="python3")]
+UNEXPLAINED = Answer((), "thread", judged="collective")
+
+
+def test_other_ranks_are_traced_if_no_traced_one_is_late() -> None:
+    def command(told: Answer, processes: list[Process], chosen: Whom | None = None) -> str:
+        step = next_command(told, False, processes, chosen=chosen)
+        assert step
+        return step.command
+
+    assert command(UNEXPLAINED, JOB) == "trace-wall -n 'train\\.py' -d 5"
+    assert command(UNEXPLAINED, RANKS, whom("-p 10")) == "trace-wall -n train -d 5"
+    assert command(replace(UNEXPLAINED, explained=True), JOB) == "trace-wakeup -p 10,11 -d 5"
+    assert command(UNEXPLAINED, JOB, whom("-n train")) == "trace-wakeup -n train -d 5", "they are traced"
+    assert command(UNEXPLAINED, [*JOB, *ONE]) == "trace-wakeup -p 7,10,11 -d 5", "it is not one job"
+    assert command(UNEXPLAINED, [replace(JOB[0], name="python3 a$(b)")]) == "trace-wakeup -p 10,11 -d 5"
+
+
 def test_after_calls() -> None:
     train = whom("-n train")
     assert after_calls(0.05, True, train) == step_of("trace-offcpu -n train -d 5", "where the rest of the time goes")
