@@ -1,4 +1,4 @@
-"""Writes docs/verdicts.md: rules, kinds of verdicts, what dominates what, and all thresholds, as the code has them."""
+"""Writes docs/verdicts.md: rules, kinds of verdicts, dominance, all thresholds and limits, as the code has them."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ def text() -> str:
     rules = [(f"`{name}`", _docstring(find)) for name, find in sorted(RULES.items())]
     kinds = [(f"`{kind}`", told) for kind, told in KINDS.items()]
     dominance = [(each.rule, ", ".join(each.over), each.why) for each in DOMINANCE]
-    numbers = [
-        (f"`{name.lower()}`", f"{float(each):.4g}", each.unit, each.reason) for name, each in thresholds.table().items()
-    ]
+    numbers, limits = (
+        [(f"`{name.lower()}`", f"{float(each):.4g}", each.unit, each.reason) for name, each in table.items()]
+        for table in (thresholds.table(), thresholds.limits())
+    )
     return "\n".join(
         [
             _HEAD,
@@ -47,6 +48,10 @@ def text() -> str:
             *_table(("Rule", "Over", "Why"), dominance),
             "## Thresholds",
             *_table(("Name", "Value", "Unit", "Why"), numbers),
+            "## Limits",
+            "The most that is told of something, shown in a table, or kept of it.",
+            "",
+            *_table(("Name", "Value", "Unit", "Why"), limits),
         ]
     )
 

@@ -108,7 +108,7 @@ class Facts:
     def _waits_at_work(self, thread: Thread) -> bool:
         """Whether it mostly waits, but not always in one place."""
         times = self.threads[thread]
-        return (times.on_cpu + times.runnable) * 2 < times.wall and not self.is_quiet(thread)
+        return times.on_cpu + times.runnable < thresholds.MOSTLY * times.wall and not self.is_quiet(thread)
 
     def _pids_at_work(self) -> frozenset[int]:
         on_cpu: dict[int, int] = defaultdict(int)

@@ -7,11 +7,10 @@ from collections import defaultdict
 
 from ..model import Frame, Profile, Stack
 from ..model.states import RUNNING
+from . import thresholds
 from .frame_names import file_name
 from .ownership import is_own
 
-_MOST = 0.5
-"""Share of the running time that it has."""
 _FUNCTION = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 """Names of C. trace-func leaves those of C++ and Rust out: an exception must not leave a function with a probe."""
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
@@ -40,7 +39,7 @@ def hot_function(profile: Profile) -> str:
         return ""
     (file, function), weight = max(weights.items(), key=lambda entry: (entry[1], entry[0]))
     is_plain = _FILE.fullmatch(file) and _FUNCTION.fullmatch(function) and function not in _ONCE
-    return f"{file}:{function}" if is_plain and weight >= _MOST * whole > 0 else ""
+    return f"{file}:{function}" if is_plain and weight >= thresholds.HOT_FUNCTION * whole > 0 else ""
 
 
 def _innermost(stack: Stack) -> tuple[str, str] | None:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from ..model import Profile, ThreadTimes
 from ..model.waits_for import SOFTIRQ, TIMER, UNKNOWN, Node, WaitGraph
 from ..model.waits_for import THREAD as A_THREAD
+from . import thresholds
 from .identity import kernel_id, with_own_ids
 from .standing import Standing, standing
 from .wait_functions import EVENT_LOOPS
@@ -23,16 +24,6 @@ from .wait_sums import Place, Sum, Sums, Thread, add_up_waits, merged_threads
 PERIODIC, PARKED, REQUESTS = "periodic", "parked", "requests"
 """It sleeps in steady intervals; it is one of several workers that wait for work from their own process; an event loop
 waits for what comes from outside of its process."""
-_MOSTLY = 95
-"""Percentage of a thread's time that it spends in one wait, and of that wait that ends in the same way."""
-_OFTEN = 3
-"""Minimum number of waits that have an interval."""
-_STEADY = 1.5
-"""The longest of steady intervals in terms of the mean, or the mean in terms of the shortest."""
-_NEEDED = 20
-"""Others wait for a thread if they do for 1/this of its time."""
-_AT_WORK = 1_000
-"""A process progresses if its threads run or are runnable for 1/this of its longest thread's time."""
 _OWN, _OTHERS = "own", "others"
 """Who ended waits, beside the kinds of interrupts: threads of the same process, or of others."""
 
@@ -73,8 +64,8 @@ def for_work(sums: Sums) -> frozenset[Thread]:
     return frozenset(
         thread
         for thread, places in sums.items()
-        if 2 * sum(total.time for place, total in places.items() if place.kind == WORK)
-        > sum(total.time for total in places.values())
+        if sum(total.time for place, total in places.items() if place.kind == WORK)
+        > thresholds.MOSTLY * sum(total.time for total in places.values())
     )
 
 
@@ -100,18 +91,18 @@ def node_of(thread: Thread) -> Node:
 def _only_place(places: Mapping[Place, Sum], times: ThreadTimes) -> Place | None:
     """Place in which a thread spends nearly all of its time, if others end that wait."""
     place = max(places, key=lambda each: (places[each].time, each), default=None)
-    enough = (times.wall - times.runnable) * _MOSTLY
-    if place is None or place.kind not in TOLD_BY_OTHERS or not 0 < enough <= places[place].time * 100:
+    enough = (times.wall - times.runnable) * thresholds.ONE_WAIT
+    if place is None or place.kind not in TOLD_BY_OTHERS or not 0 < enough <= places[place].time:
         return None
     return place
 
 
 def _kind(thread: Thread, place: Place, total: Sum, ends: Mapping[str, int]) -> str:
     """Evidence of the wakers of a thread's only wait; "" if it may be more than waiting for work."""
-    enough = sum(ends.values()) * _MOSTLY
+    enough = sum(ends.values()) * thresholds.ENDS_ALIKE
 
     def mostly(*kinds: str) -> bool:
-        return 0 < enough <= 100 * sum(ends.get(kind, 0) for kind in kinds)
+        return 0 < enough <= sum(ends.get(kind, 0) for kind in kinds)
 
     if mostly(TIMER, UNKNOWN) and _is_steady(total):
         return PERIODIC
@@ -126,9 +117,10 @@ def _is_steady(total: Sum) -> bool:
     """Whether no wait is much longer than the mean; or, as one may be late, none much shorter than that of the others.
     The last one, which has not ended, is no longer than they are."""
     number, time = total.count - total.open_count, total.time - total.open_time
-    if number < _OFTEN:
+    if number < thresholds.INTERVAL_WAITS:
         return False
-    return total.max <= _STEADY * time / number or total.min * _STEADY >= (time - total.max) / (number - 1)
+    steady = thresholds.STEADY
+    return total.max <= steady * time / number or total.min * steady >= (time - total.max) / (number - 1)
 
 
 def _at_work(threads: Mapping[Thread, ThreadTimes]) -> set[int]:
@@ -138,7 +130,7 @@ def _at_work(threads: Mapping[Thread, ThreadTimes]) -> set[int]:
     for (pid, _), times in threads.items():
         busy[pid] += times.on_cpu + times.runnable
         longest[pid] = max(longest[pid], times.wall)
-    return {pid for pid, time in busy.items() if time * _AT_WORK >= longest[pid] > 0}
+    return {pid for pid, time in busy.items() if time >= thresholds.GETS_ON * longest[pid] > 0}
 
 
 def _ends(graph: WaitGraph) -> dict[Node, dict[str, int]]:
@@ -168,7 +160,7 @@ def _not_needed(
     while pending:
         node = pending.pop()
         thread = by_node[node]
-        if thread in left and waited[node] * _NEEDED >= threads[thread].wall:
+        if thread in left and waited[node] >= thresholds.NEEDED * threads[thread].wall:
             del left[thread]
             for end, time in waiters[node]:  # its own waits count from now on
                 waited[end] += time

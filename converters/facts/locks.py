@@ -7,14 +7,13 @@ from typing import Any
 
 from ..base.text import json_text
 from ..model.locks import LockThread, LockTimes
-
-CONVOY_NS, CONVOY_WAITS = 100_000_000, 20
-"""A lock is said to have a convoy if for so long somebody always waited for it, with so many waits."""
+from . import thresholds
 
 
 def is_convoy(lock: LockTimes) -> bool:
     """Whether there was a queue for it that did not empty."""
-    return lock.is_contention is not False and lock.queue >= CONVOY_NS and lock.queue_waits >= CONVOY_WAITS
+    is_long = lock.queue >= thresholds.CONVOY_TIME and lock.queue_waits >= thresholds.CONVOY_WAITS
+    return lock.is_contention is not False and is_long
 
 
 def ranked(locks: Sequence[LockTimes]) -> list[LockTimes]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from ..base.units import share
+from math import sqrt
 
-FEW = 10
-"""Fewer samples show next to nothing."""
-_ROUGH = 0.02
-"""Standard error from which a share is told without decimals."""
+from ..base.units import share
+from . import thresholds
 
 
 def shown_share(samples: int, part: int, whole: int) -> str:
@@ -17,13 +15,13 @@ def shown_share(samples: int, part: int, whole: int) -> str:
     of = _number(samples, part, whole)
     # Not 0 or 1, which few samples do not show.
     probable = (samples + 1) / (of + 2)
-    rough = (probable * (1 - probable) / of) ** 0.5 >= _ROUGH
+    rough = sqrt(probable * (1 - probable) / of) >= thresholds.ROUGH
     return f"about {100 * part / whole:.0f} %" if rough else share(part, whole)
 
 
 def are_few(samples: int, part: int, whole: int) -> bool:
     """Whether ``whole`` has too few samples to say what part of it is."""
-    return not 0 < part <= whole or _number(samples, part, whole) < FEW
+    return not 0 < part <= whole or _number(samples, part, whole) < thresholds.FEW_SAMPLES
 
 
 def _number(samples: int, part: int, whole: int) -> float:

@@ -13,9 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ..model import Frame, Stack
-
-_SHARE = 50
-"""A caller or a callee counts if it has 1/this of the function's time."""
+from . import thresholds
 
 _STACKS = 4096
 """Callers are taken from this many stacks, those with the most time."""
@@ -133,5 +131,5 @@ def _with_several(of: dict[Function, dict[Function, int]]) -> frozenset[Function
 
 
 def _several(times: dict[Function, int]) -> bool:
-    least = sum(times.values()) / _SHARE
+    least = thresholds.PASSES_ON * sum(times.values())
     return sum(time > least for time in times.values()) > 1

@@ -9,15 +9,8 @@ import numpy as np
 
 from ..model.scheduling import Array
 from ..model.steps import SLOW
+from . import thresholds
 
-_MUCH = 0.1
-"""The least part of the steps' time that a group of them has."""
-_ENOUGH = 10
-"""Steps, for a median that tells something."""
-_MOST = 0.8
-"""The part of the slow steps' time that regular ones have."""
-_REPEATED = 3
-"""Regular ones are at least so many."""
 _TRIED = 64
 """Of the slowest, how many are compared to find how regularly they come."""
 _STARTS = 3
@@ -33,14 +26,14 @@ class Slow(NamedTuple):
 
 def slow_steps(walls: Array) -> Slow | None:
     """``walls``: the times of a thread's steps, in their order."""
-    if len(walls) < _ENOUGH:
+    if len(walls) < thresholds.STEPS_FOR_MEDIAN:
         return None
     is_slow = walls > SLOW * np.median(walls)
     slow = np.flatnonzero(is_slow)
-    if not len(slow) or walls[slow].sum() < _MUCH * walls.sum():
+    if not len(slow) or walls[slow].sum() < thresholds.SLOW_STEPS_MATTER * walls.sum():
         return None
     for every, places in _regular(walls, slow):
-        if is_slow[places].all() and walls[places].sum() >= _MOST * walls[slow].sum():
+        if is_slow[places].all() and walls[places].sum() >= thresholds.REGULAR_HAVE * walls[slow].sum():
             return Slow(places, every)
     return Slow(slow, None)
 
@@ -53,5 +46,5 @@ def _regular(walls: Array, slow: Array) -> Iterator[tuple[int, Array]]:
     for every in np.unique(distances[distances > 0]).tolist():
         for start in starts.tolist():
             places = np.arange(start % every, len(walls), every)
-            if len(places) >= _REPEATED:
+            if len(places) >= thresholds.REGULAR_STEPS:
                 yield every, places

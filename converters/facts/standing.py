@@ -7,15 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ..model import ThreadTimes
+from . import thresholds
 from .wait_kinds import EVENTS, LOCK, PEER, THREAD, TOLD_BY_OTHERS, UNKNOWN, WORK
 from .wait_sums import Place, Sum, Sums, Thread
-
-QUIET_PERCENT = 99
-"""A thread that spends this share of its time in one wait that others end is quiet."""
-_SELDOM_PERCENT = 95
-"""The same where others of its process are quiet in the same place: it is one of a pool, and had little to do."""
-_AT_WORK = 1_000
-"""A process progresses if its threads run or are runnable for 1/this of its longest thread's time."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +61,7 @@ def only_waits(times: ThreadTimes, of: Mapping[Place, Sum], places: Iterable[Pla
     wall = times.wall - time_unknown(of)
     if are_sampled(sums):
         wall -= times.runnable  # it waits for a core after each sample
-    return 0 < wall * QUIET_PERCENT <= 100 * sum(total.time for total in sums)
+    return 0 < wall * thresholds.QUIET <= sum(total.time for total in sums)
 
 
 def _in_kernel(places: Iterable[Place]) -> bool:
@@ -85,7 +79,7 @@ def _of_pools(
     """Threads that are nearly quiet in a place where another thread of their process is."""
     places = {(thread[0], place) for thread, found in quiet.items() for place in found}
     others = [thread for thread in sums if thread not in quiet and thread[0] != thread[1]]
-    nearly = {thread: _quiet(sums, threads[thread], in_kernel=False, percent=_SELDOM_PERCENT) for thread in others}
+    nearly = {thread: _quiet(sums, threads[thread], in_kernel=False, beside=True) for thread in others}
     return {
         thread: frozenset(place for place in found if (thread[0], place) in places)
         for thread, found in nearly.items()
@@ -93,14 +87,15 @@ def _of_pools(
     }
 
 
-def _quiet(sums: Sums, times: ThreadTimes, in_kernel: bool, percent: int = QUIET_PERCENT) -> frozenset[Place]:
+def _quiet(sums: Sums, times: ThreadTimes, in_kernel: bool, *, beside: bool = False) -> frozenset[Place]:
     places = sums[times.pid, times.tid]
     if in_kernel:
         return frozenset(place for place in places if place.kind in TOLD_BY_OTHERS)
     # That it waits for a core once it is woken is not its own doing.
-    enough = (times.wall - times.runnable - time_unknown(places)) * percent
+    much = thresholds.QUIET_BESIDE if beside else thresholds.QUIET
+    enough = (times.wall - times.runnable - time_unknown(places)) * much
     return frozenset(
-        place for place, total in places.items() if 0 < enough <= total.time * 100 and place.kind in TOLD_BY_OTHERS
+        place for place, total in places.items() if 0 < enough <= total.time and place.kind in TOLD_BY_OTHERS
     )
 
 
@@ -121,7 +116,7 @@ def _pools(
     found = set()
     for thread, places in quiet.items():
         times = threads[thread]
-        gets_on = busy[times.pid] * _AT_WORK >= longest[times.pid] > 0
+        gets_on = busy[times.pid] >= thresholds.GETS_ON * longest[times.pid] > 0
         several = any(alike[times.process, place] > 1 for place in places)
         kinds = {place.kind for place in places}
         moved = thread not in still and not are_sampled(sums[thread][place] for place in places)
@@ -138,4 +133,4 @@ def _waits_for_threads(sums: Sums, threads: dict[Thread, ThreadTimes], pid: int)
     """Whether the main thread mostly waits for other threads of its process, or is not known."""
     main = threads.get((pid, pid))
     waits = sum(total.time for place, total in sums.get((pid, pid), {}).items() if place.kind in (THREAD, LOCK))
-    return main is None or waits * 2 >= main.wall
+    return main is None or waits >= thresholds.MOSTLY * main.wall

@@ -21,6 +21,28 @@ class Threshold(float):
         return f"Threshold({float(self):g}, {self.unit!r})"
 
 
+class Limit(int):
+    """The most that is told of something, or kept of it."""
+
+    unit: str
+    reason: str
+
+    def __new__(cls, value: int, unit: str, reason: str) -> Limit:
+        made = super().__new__(cls, value)
+        made.unit, made.reason = unit, reason
+        return made
+
+    def __repr__(self) -> str:
+        return f"Limit({int(self)}, {self.unit!r})"
+
+
+# What a wait is for.
+PASSES_ON = Threshold(
+    0.02, "share of a function's time", "A caller or a callee with less is no other way through the function."
+)
+ROUGH = Threshold(0.02, "standard error of a share", "A share that samples show so roughly is told without decimals.")
+FEW_SAMPLES = Threshold(10, "samples", "Fewer show next to nothing.")
+
 # What is worth a sentence.
 SIGNIFICANT = Threshold(
     0.05,
@@ -30,6 +52,7 @@ SIGNIFICANT = Threshold(
 TELLING = Threshold(0.1, "share of a verdict's time", "Places with less are left out: they would hide the others.")
 WORTH = Threshold(0.1, "share of the first score", "A second verdict with less would distract from the first.")
 WORTH_RUNNING = Threshold(0.4, "share of the first score", "Running is not a problem in itself: it has to be much.")
+MOSTLY = Threshold(0.5, "share of time, or of a number", "What is done for less is not what mostly happens.")
 
 UNCLEAR = Threshold(
     0.5, "share of the active threads' time", "If more is not known, what is known may be the lesser part of the truth."
@@ -40,6 +63,18 @@ AT_WORK_SWITCHES = Threshold(5, "switches per second", "A process with fewer sle
 AT_WORK_CPU = Threshold(0.005, "cores", "A process that uses less, and switches seldom, does nothing.")
 SLIGHT = Threshold(0.02, "cores", "On a whole host, most processes that use less wait for work.")
 IDLE_CPU = Threshold(0.01, "cores, of all threads together", "What runs, or wants to, for less has nothing to do.")
+QUIET = Threshold(0.99, "share of time", "A thread with less in one wait that others end does something itself.")
+QUIET_BESIDE = Threshold(
+    0.95, "share of time", "The same beside a quiet thread of its process: one of a pool, which had little to do."
+)
+GETS_ON = Threshold(
+    0.001, "share of the longest thread's time", "A process whose threads run, or want to, for less does not progress."
+)
+ONE_WAIT = Threshold(0.95, "share of a thread's time", "Who waits in one place for less is not only waiting for work.")
+ENDS_ALIKE = Threshold(0.95, "share of a wait", "Who ends less of it does not show what the wait is for.")
+INTERVAL_WAITS = Threshold(3, "waits", "Fewer have no interval.")
+STEADY = Threshold(1.5, "times the mean", "No wait of a steady interval is longer, nor the mean that much longer.")
+NEEDED = Threshold(0.05, "share of a thread's time", "A thread for which others wait for less is not needed by them.")
 RELATED_NAMES = Threshold(6, "names of processes", "So few traced programs are assumed to work together.")
 
 # Who keeps others waiting.
@@ -55,6 +90,9 @@ HELD_MOSTLY = Threshold(0.5, "share of the waits", "Who has a lock for less is o
 HOLDER_SHARE = Threshold(
     0.1, "share of the time of a process", "Its threads that have the lock for less are not meant."
 )
+
+CONVOY_TIME = Threshold(100_000_000, "ns in which somebody always waits", "A shorter queue soon empties again.")
+CONVOY_WAITS = Threshold(20, "waits in a queue", "Fewer are no convoy, however long.")
 
 # Threads woken in vain.
 HERD_THREADS = Threshold(8, "threads", "Fewer that wake for nothing cost little.")
@@ -95,6 +133,14 @@ TURNS_RUN = Threshold(0.1, "share of its time", "A thread that runs for less has
 TURNS_WAIT = Threshold(0.3, "share of its time", "A thread that waits for the others for less hardly needs its turn.")
 TURNS_ALL = Threshold(0.9, "share of its time", "A thread that does something else, too, may wait because of that.")
 
+HOT_FUNCTION = Threshold(0.5, "share of the running time", "A function with less is not the one to be timed next.")
+
+# Steps that are much slower than others.
+STEPS_FOR_MEDIAN = Threshold(10, "steps", "The median of fewer tells nothing.")
+SLOW_STEPS_MATTER = Threshold(0.1, "share of the steps' time", "Slow steps with less do not matter.")
+REGULAR_STEPS = Threshold(3, "steps", "Fewer that are equally far apart are a coincidence.")
+REGULAR_HAVE = Threshold(0.8, "share of the slow steps' time", "If regular ones have less, slow steps do not come so.")
+
 # Python's interpreter lock.
 GIL_MATTERS = Threshold(0.05, "share of the threads' time", "Shorter waits for it are usual.")
 GIL_HOLDER = Threshold(0.1, "share of the waits", "Who has it for less is not named, nor is a function.")
@@ -119,7 +165,127 @@ QUEUED_SAVES = Threshold(0.75, "confidence", "Waits for a core that no quota and
 EXPLAINED = Threshold(0.99, "of the score of what explains it", "An effect comes right after its cause.")
 MOSTLY_ONE = Threshold(0.7, "share of running threads' time", "Threads of one name with as much are told alone.")
 
+# What is said beside a verdict.
+ALONE = Threshold(0.6, "share of several threads' time", "One of them with less is not the one that matters.")
+ALONE_FAIR = Threshold(1.6, "times the fair share", "One of two threads has more than 0.6 easily.")
+HARDLY = Threshold(0.05, "share of the waits of idle threads", "If others wait for longer, not only idle ones do.")
+CALLED_MOSTLY = Threshold(0.5, "share of a function's samples", "What it calls for less is one of several things.")
+NOT_SAMPLED = Threshold(0.5, "share of the running time", "If less of it was not sampled, the rest tells enough.")
+BESIDE_LOCK = Threshold(
+    0.2, "share of one thread's time", "A holder that matters does for longer what keeps the lock from the others."
+)
+QUEUED_IN = Threshold(0.25, "share of the waits for a core", "A place with less of them is one of many.")
+ONE_SLEEPS = Threshold(0.5, "share of the trace", "If threads sleep for less, it is not inside of the lock.")
+ONE_SLEEPS_MOST = Threshold(1.05, "share of the trace", "If they sleep for longer, several of them do at a time.")
+LOST_IN = Threshold(0.9, "share of a wait for a core", "Where less of it began is not its place.")
+KNOT = Threshold(0.05, "share of all waiting", "Threads that wait for each other for less do not matter.")
+PATH_PART = Threshold(0.05, "share of the part of a thread in a path", "What it does for less is not told.")
+STEP_PART = Threshold(0.05, "share of what slow steps take more", "Parts with less are not told.")
+
+# Calls.
+MINOR_CALLS = Threshold(0.1, "share of the threads' time", "Calls with less are not what the threads wait for.")
+CALLED_BY = Threshold(0.9, "share of a call's time", "If threads of one name have less, others call, too.")
+CALL_IN_IOCTL = Threshold(0.5, "share of a call's time", "An ioctl with less is not what the call mostly does.")
+CALLED_ITSELF = Threshold(
+    0.1, "share of a function's time or calls", "With less, callers may be missing in stacks: it is called by others."
+)
+FAILED_CALLS = Threshold(100, "calls that fail", "Fewer may be the usual way to ask for something.")
+CALL_TIME_PART = Threshold(0.001, "share of the calling threads' time", "Parts with less are not told.")
+OUTSIDE_IOCTLS = Threshold(0.01, "share of the time in ioctls", "If no function made less, it is not worth a line.")
+SERIALISES = Threshold(2, "times the time alone", "A call that others slow down by less need not serialise them.")
+SHARED_TIME = Threshold(0.1, "share of a call's time", "If several are inside for less, others may be the cause.")
+SHARED_LEAST = Threshold(0.1, "share of the longest shared time", "A call with less is not the one that matters.")
+ALONE_CALLS = Threshold(10, "calls", "Fewer without another process do not tell how long one takes alone.")
+TURN_WORKS = Threshold(0.5, "share of the turns", "A call that is on a core for less mostly waits itself.")
+TURN_UNEVEN = Threshold(2, "times the others' mean turn", "A process with shorter turns holds the others up no more.")
+
+# Processes that are alike.
+ALIKE = Threshold(3, "processes", "Fewer have no median from which one stands out.")
+ALIKE_MATTER = Threshold(0.05, "share of all time", "Groups with less are not compared.")
+OUTLIER = Threshold(
+    3.5, "standard deviations from the median", "Nearer values are usual (modified z-score of Iglewicz and Hoaglin)."
+)
+OUTLIER_MEDIAN = Threshold(0.25, "share of the median", "What differs by less stands out in no way that matters.")
+OUTLIER_SHARE = Threshold(0.1, "difference of shares", "The same for shares.")
+
+# Who had the cores.
+TAKERS_TELL = Threshold(0.01, "share of the threads' time", "A wait for a core takes a moment after each wake-up.")
+TAKER = Threshold(0.05, "share of the cores' time", "Processes with less are not named.")
+TRACED_HAVE_CORES = Threshold(0.8, "share of the cores", "If traced processes use less, others may have had them.")
+
+# The next command.
+CORES_ASKED = Threshold(0.1, "share of the threads' time", "Who else has the cores is no question for shorter waits.")
+CORES_ASKED_BESIDE_RUNNING = Threshold(
+    0.3, "share of the threads' time", "If threads mostly run, in which functions they do is asked first."
+)
+BESIDE_SLEEP = Threshold(0.2, "share of the threads' time", "Who ends shorter waits is not asked if they sleep.")
+
+# Rows of tables.
+ROW = Threshold(0.001, "share of all time", "Waits with less share a row, and locks with less have none.")
+ROW_SAMPLES = Threshold(3, "samples", "Work with fewer shares a row: its share means nothing.")
+ROW_LOST_IN = Threshold(0.2, "share of a wait for a core", "Where less of it began is not named in its row.")
+ROW_PART = Threshold(0.02, "share of a row's time", "Wakers, and those that block, with less are not named.")
+RUNNING_ROW = Threshold(0.1, "share of all time", "What runs for less has no table where lines are few.")
+CONTENTION_ROW = Threshold(0.01, "cores", "Processes that want less have no row.")
+UNFINISHED = Threshold(0.01, "share of all time", "Waits that had not ended with less are not mentioned.")
+STEP_ROW = Threshold(0.01, "share of a loop", "Waits of steps with less have no row.")
+MATRIX_FROM = Threshold(3, "traced processes that wait", "Who waits for whom of fewer is told by the rows.")
+
+# How much is told, shown or kept.
+INNERMOST = Limit(4, "frames", "A function that waits for one peer, or takes a lock, calls others that do the work.")
+ALL_WAIT_THREADS = Limit(2, "threads", "One alone that waits for a lock waits for no other of its process.")
+TOLD_APART = Limit(2, "threads", "More of a larger number are not named by id.")
+NAMES_LISTED = Limit(3, "names", "More are counted.")
+PROCESSES_NAMED = Limit(3, "names of processes", "More are others.")
+VALUES_NAMED = Limit(3, "values of a variable", "More are others.")
+VARIABLES_NAMED = Limit(4, "variables", "Of those for numbers of threads, the usual ones are named even if not set.")
+CORES_TOLD = Limit(2, "sentences of each rule on cores", "More are alike.")
+STILL_PLACES = Limit(3, "places", "More of processes that did not move are only named.")
+GIL_NAMED = Limit(2, "threads that have the lock", "More are not worth a sentence.")
+BESIDE_LOCK_PLACES = Limit(2, "things", "More that threads do beside a lock are not worth a sentence.")
+SLOW_PLACES = Limit(2, "places", "More of slow steps are not worth a sentence.")
+STEP_FUNCTIONS = Limit(3, "functions", "More are in the table.")
+PATH_NAMED = Limit(3, "things", "More that a thread does on a path are in the table.")
+KNOT_NAMED = Limit(8, "threads", "More of a knot are counted.")
+ALIKE_GROUPS = Limit(2, "groups", "More of processes that are alike are not compared.")
+PIDS_IN_COMMAND = Limit(4, "processes", "More are chosen by name.")
+IOCTLS_NAMED = Limit(2, "ioctls", "More are counted.")
+WAKERS_NAMED = Limit(3, "wakers", "More of a wait are in the JSON.")
+HOLDERS_NAMED = Limit(3, "threads", "More that had a lock are counted.")
+BLOCKERS_NAMED = Limit(3, "processes or threads", "More that one blocks, or that block it, are counted.")
+STILL_ROWS = Limit(2, "rows", "More places of processes that did not move share one.")
+LOCK_ROWS = Limit(8, "rows", "More locks are in the JSON.")
+BLOCKING_ROWS = Limit(6, "rows", "More who block each other are in the JSON.")
+MATRIX_ROWS = Limit(8, "rows", "More are in the JSON.")
+MATRIX_COLUMNS = Limit(6, "columns", "More do not fit into 80 characters.")
+KNOTS_TOLD = Limit(2, "knots", "More are in the JSON.")
+CONTENTION_ROWS = Limit(5, "rows", "More names of processes share one.")
+ALIKE_ROWS = Limit(16, "rows", "Of more processes that are alike, only those that stand out are shown.")
+OUTLIER_ROWS = Limit(8, "rows", "So many of those.")
+SHARING_ROWS = Limit(10, "rows", "More processes that were in a call together share one.")
+PATH_ROWS = Limit(10, "rows", "More parts of a path are in the JSON.")
+STEP_THREADS = Limit(3, "threads", "More that make steps are in the JSON.")
+VALUES_SHOWN = Limit(20, "values", "More of an answer are in the JSON.")
+PIDS_SHOWN = Limit(32, "processes", "The pids of more are not listed.")
+PID_RANGES = Limit(8, "ranges of pids", "More are left out.")
+CALL_PLACES = Limit(3, "places", "More from which a function was called are not kept.")
+CALL_FRAMES = Limit(4, "frames", "More of a caller's stack are not kept.")
+EVENT_FRAMES = Limit(3, "frames", "More around an event are not kept.")
+SLOWEST_STEPS = Limit(5, "steps", "More of the slowest are not kept.")
+STEP_PLACES = Limit(8, "places", "More in which steps wait, or run, are not kept.")
+WAKERS_KEPT = Limit(8, "wakers", "More of a wait are not kept.")
+PATH_KEPT = Limit(100, "parts", "More of a path are not in the JSON.")
+NODES_KEPT = Limit(100, "processes or threads", "More who block each other are one.")
+PAIRS_KEPT = Limit(1_000, "pairs", "More of them are one.")
+TIDS_KEPT = Limit(4, "threads", "The ids of more of one name are not kept.")
+VERDICT_THREADS = Limit(64, "threads", "More of a verdict are counted in the JSON.")
+
 
 def table() -> dict[str, Threshold]:
     """All thresholds by name, in the order above."""
     return {name: value for name, value in globals().items() if isinstance(value, Threshold)}
+
+
+def limits() -> dict[str, Limit]:
+    """All limits by name, in the order above."""
+    return {name: value for name, value in globals().items() if isinstance(value, Limit)}

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from ..model import Stack
 from ..model.states import IDLE, INTERRUPTIBLE, OTHER, RUNNABLE, STOPPED, TRACED
+from . import thresholds
 from .call_kinds import BY_EVENTS, BY_FILE, BY_THREAD, BY_TIMER, FEW_EVENTS_CALLS, ended_by
 from .runtimes import LAUNCHER, waits_for_request
 from .stacks import Parts, Stacks, Told
@@ -48,8 +49,6 @@ from .wait_functions import (
 from .wait_kinds import CHILD, CORE, HALTED, HELD, LOCK, PEER, SLEEP, THREAD, TOLD_BY_OTHERS, UNKNOWN, WORK
 
 _BY_STATE = {STOPPED: HALTED, TRACED: HALTED, IDLE: WORK}
-_INNERMOST = 4
-"""A function that waits for a peer is one of so many innermost ones: ``sock_recv → sock_call → sock_call_ex``."""
 _LIBRARY_DEPTH = 64
 """So many frames below the program's innermost function are asked."""
 _IN_BRACKETS, _IS_PLACEHOLDER = attrgetter("in_brackets"), attrgetter("is_placeholder")
@@ -275,7 +274,7 @@ def peer_function(library: Sequence[Told]) -> str:
     """The function of a library that waits for what one other end does; "" if there is none. ``library``: the frames
     between the program and the C library, innermost first."""
     selects = False
-    for each in islice((each for each in library if each.is_named and not each.is_plumbing), _INNERMOST):
+    for each in islice((each for each in library if each.is_named and not each.is_plumbing), thresholds.INNERMOST):
         if SELECTS_FOR_PEER.fullmatch(each.label) or (OF_PEER.match(each.label) and not selects):
             return each.label
         if each.is_python and SELECTS.search(f"{each.file}:{each.name}"):
@@ -303,7 +302,7 @@ def _below(parts: Parts) -> _Below:
         parts.kernel,
         parts.called,
         library,
-        tuple(filter(_TELLS, user[max(first - _INNERMOST, 0) : first])),
+        tuple(filter(_TELLS, user[max(first - thresholds.INNERMOST, 0) : first])),
         parts.parked,
         is_master,
         lock,

@@ -10,10 +10,9 @@ from ..model import Frame, Sample, Stack
 from ..model.kinds import kind_of_module
 from ..model.sites import Site
 from ..model.wakers import links, own_part
+from . import thresholds
 from .wait_sites import Sites
 
-MOST = 8
-"""Maximum number kept per wait."""
 _NOBODY = ("[still waiting]", "[unknown waker]", "")
 
 
@@ -96,7 +95,7 @@ def longest(times: Mapping[Waker, int]) -> tuple[WokenBy, ...]:
     if not times:  # as of most waits
         return ()
     ordered = sorted(times.items(), key=lambda entry: (-entry[1], entry[0]))
-    return tuple(WokenBy(waker, time) for waker, time in ordered[:MOST])
+    return tuple(WokenBy(waker, time) for waker, time in ordered[: thresholds.WAKERS_KEPT])
 
 
 def waker_json(waker: Waker, time: int) -> dict[str, Any]:

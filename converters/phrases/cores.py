@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from ..base.units import duration, share
+from ..facts import thresholds
 from ..facts.contention import SECOND, Contention
 from ..model.processes import THREAD_VARIABLES
 from ..rules.crowd import Crowd, shown
 from ..rules.pool_anew import Pool
 from ..rules.quota import Throttled
 
-_ALWAYS_NAMED = 4
-"""This many of the first `THREAD_VARIABLES` are named even if unset."""
-
 
 def quota(throttled: Throttled) -> str:
     """``A quota throttles train: control group … may use 2 cores, and used that up in 40.0 % of its periods …``"""
     limit, groups = throttled
-    names = ", ".join(map(shown, groups[:3])) + (" and others" if len(groups) > 3 else "")
+    most = thresholds.PROCESSES_NAMED
+    names = ", ".join(map(shown, groups[:most])) + (" and others" if len(groups) > most else "")
     trace = groups[0].duration
     used_up = share(limit.throttled_periods, limit.periods)
     text = f"A quota throttles {names}: control group {limit.cgroup} may use {_cores(limit.cores)}"
@@ -55,14 +54,14 @@ def _environment(group: Contention) -> str:
         return f"Environment: {THREAD_VARIABLES[0]} and its like could not be read."
     if not any(known):
         return f"Environment: {THREAD_VARIABLES[0]} and its like are not set."
-    told, missing = [], []
+    told, missing, most = [], [], thresholds.VALUES_NAMED
     for i, name in enumerate(THREAD_VARIABLES):
         values = sorted({each[name] for each in known if name in each})
         if values:
-            some = [f"{name}={value}" for value in values[:3]] + (["others"] if len(values) > 3 else [])
+            some = [f"{name}={value}" for value in values[:most]] + (["others"] if len(values) > most else [])
             everywhere = all(name in each for each in known)
             told.append(" or ".join(some if everywhere else [*some, "not set"]))
-        elif i < _ALWAYS_NAMED:
+        elif i < thresholds.VARIABLES_NAMED:
             missing.append(name)
     unset = [f"{', '.join(missing)} not set"] if missing else []
     return f"Environment: {'; '.join([*told, *unset])}."

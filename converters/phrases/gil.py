@@ -12,9 +12,6 @@ from ..facts.thread_names import thread_pattern
 from ..model.gil import GilThread, GilTimes
 from ..rules.gil_main import main_of
 
-_MOST = 2
-"""Holders named."""
-
 
 def gil_sentence(shares: Sequence[GilShare]) -> str:
     """Sentence about the process whose threads wait for the GIL most, if that matters; else ""."""
@@ -69,7 +66,7 @@ def _holders(gil: GilTimes) -> list[tuple[str, str]]:
         if time >= thresholds.GIL_HOLDER * gil.time:
             told.append((time, share(time, gil.time), f"while {_whose(entries, gil.pid)}{_where(entries, time)}"))
     told.sort(key=lambda each: -each[0])
-    return [(much, text) for _, much, text in told[:_MOST]]
+    return [(much, text) for _, much, text in told[: thresholds.GIL_NAMED]]
 
 
 def _whose(entries: Sequence[GilThread], pid: int) -> str:

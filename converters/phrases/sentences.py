@@ -45,11 +45,6 @@ from .ends_with import ends_with
 from .steps import slow_steps
 from .words import Phrases, chain, listed, on_cores
 
-_OF_CORES = 2
-"""Maximum of sentences for each rule on cores."""
-_PLACES = 3
-"""Maximum of still processes' places; beyond it, only names."""
-
 
 class Sentences:
     """Sentences for the verdicts of one profile."""
@@ -175,7 +170,7 @@ class Sentences:
             name, place = self._facts.where_of(pid)
             places[f"{name} ({_where(place)})" if place else name].append(pid)
             names[name].append(pid)
-        told = places if len(places) <= _PLACES else names
+        told = places if len(places) <= thresholds.STILL_PLACES else names
         by_number = sorted(told.items(), key=lambda entry: -len(entry[1]))
         texts = [f"{len(pids)} × {name}" if len(pids) > 1 else name for name, pids in by_number]
         number = sum(map(len, told.values()))
@@ -212,7 +207,7 @@ def all_of_cores(verdicts: Iterable[Verdict]) -> tuple[str, ...]:
     for verdict in verdicts:
         if verdict.rule in found:
             found[verdict.rule].append(verdict)
-    return tuple(_of_cores(verdict) for of in found.values() for verdict in of[:_OF_CORES])
+    return tuple(_of_cores(verdict) for of in found.values() for verdict in of[: thresholds.CORES_TOLD])
 
 
 def _of_cores(verdict: Verdict) -> str:

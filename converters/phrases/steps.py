@@ -5,14 +5,8 @@ from __future__ import annotations
 from math import isqrt
 
 from ..base.units import count, duration, share
+from ..facts import thresholds
 from ..model.steps import SLOW, SlowSteps, Steps
-
-_PLACES = 2
-"""How many waits of slow steps are named."""
-_ENOUGH_SAMPLES = 10
-"""What has fewer samples is not named: its time is hardly known within a half."""
-_MINOR = 20
-"""Parts of less than 1/this of what slow steps take more are not named."""
 
 
 def slow_steps(steps: Steps, slow: SlowSteps) -> str:
@@ -44,7 +38,7 @@ def _more(slow: SlowSteps) -> str:
     )
     core, waits = f"on a core{_ran(slow)}", f"blocked{_where(slow)}"
     parts = [(on_cpu, core), (runnable, "runnable without a core"), (blocked, waits)]
-    least = (spent.mean - others.mean) // _MINOR
+    least = thresholds.STEP_PART * (spent.mean - others.mean)
     named = sorted((part for part in parts if part[0] > least), key=lambda part: -part[0])
     return ", ".join(f"{duration(time)} {where}" for time, where in named)
 
@@ -53,9 +47,13 @@ def _where(slow: SlowSteps) -> str:
     """The waits that they have most more of than the others: their time in a slow step."""
     usual = {wait.site: wait.time // slow.others.count for wait in slow.others.waits}
     waits = [(wait.time // slow.spent.count, wait.site) for wait in slow.spent.waits if wait.site.frames]
-    more = sorted(((time - usual.get(site, 0), time, site) for time, site in waits), reverse=True)[:_PLACES]
-    least = (slow.spent.mean - slow.others.mean) // _MINOR
-    places = [f"{duration(time)} a step in {' → '.join(site.frames)}" for part, time, site in more if part > least]
+    more = sorted(((time - usual.get(site, 0), time, site) for time, site in waits), reverse=True)
+    least = thresholds.STEP_PART * (slow.spent.mean - slow.others.mean)
+    places = [
+        f"{duration(time)} a step in {' → '.join(site.frames)}"
+        for part, time, site in more[: thresholds.SLOW_PLACES]
+        if part > least
+    ]
     return f" ({', '.join(places)})" if places else ""
 
 
@@ -63,13 +61,13 @@ def _ran(slow: SlowSteps) -> str:
     """What they run more of than the others, by samples: its time in a slow step."""
     spent, others = slow.spent, slow.others
     usual = {run.frames: others.estimated(run.samples) // others.count for run in others.ran}
-    minor, found = (spent.mean - others.mean) // _MINOR, []
+    minor, found = thresholds.STEP_PART * (spent.mean - others.mean), []
     for run in spent.ran:
         time, varies = (spent.estimated(n) // spent.count for n in (run.samples, 2 * isqrt(run.samples)))
         more = time - usual.get(run.frames, 0)
-        if run.frames and run.samples >= _ENOUGH_SAMPLES and more > max(minor, varies):
+        if run.frames and run.samples >= thresholds.FEW_SAMPLES and more > max(minor, varies):
             found.append((-more, f"{duration(time)} a step in {' → '.join(run.frames)}"))
-    places = ", ".join(text for _, text in sorted(found)[:_PLACES])
+    places = ", ".join(text for _, text in sorted(found)[: thresholds.SLOW_PLACES])
     return f" ({places}, by {count(spent.samples)} samples)" if places else ""
 
 

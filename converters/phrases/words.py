@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..base.units import count, duration, plural, share
+from ..facts import thresholds
 from ..facts.groups import alike_of
 from ..facts.identity import is_sum, number_of, shown_id
 from ..facts.sampling import shown_share
@@ -40,10 +41,6 @@ _KNOWN_LOCKS = {
     ROW_LOCK: "a lock of MariaDB",
     **dict.fromkeys(LOCKS_BY_TIMER, "a lock of an SQLite database"),
 }
-TOLD_APART = 2
-"""Up to this many of a larger number of similar threads are named by id."""
-_MOST, _FAIR = 0.6, 1.6
-"""One of several threads is named if it has this share of their time, and so many times its fair share."""
 
 
 def on_cores(whom: str, on_cpu: int, runnable: int, wall: int) -> str:
@@ -131,7 +128,7 @@ class Phrases:
         if all_ == alike:
             number = "" if alike == 1 else f"{count(alike)} "
             return f"the {number}{names[0]} {'thread' if alike == 1 else 'threads'}{of}"
-        if len(threads) > TOLD_APART or any(is_sum(tid) for _, tid in threads):
+        if len(threads) > thresholds.TOLD_APART or any(is_sum(tid) for _, tid in threads):
             return f"{count(all_)} of the {count(alike)} {names[0]} threads{of}"
         ids = ", ".join(shown_id(tid) for _, tid in sorted(threads))
         kind = "pid" if names[0] == "main" else "tid"
@@ -218,14 +215,14 @@ def _much(finding: Finding) -> str:
 def _alone(finding: Finding) -> str:
     """The one of several threads that has most of the time: ``; 75.9 % of it in pid 8943 alone``."""
     pid, tid = finding.threads[0]
-    is_most = finding.most >= max(_MOST, _FAIR / len(finding.threads)) * finding.time > 0
+    is_most = finding.most >= max(thresholds.ALONE, thresholds.ALONE_FAIR / len(finding.threads)) * finding.time > 0
     if not is_most or is_sum(tid) or _much(finding) != share(finding.time, finding.wall):
         return ""
     whose = f"pid {shown_id(pid)}" if pid == tid else f"tid {shown_id(tid)}"
     return f"; {share(finding.most, finding.time)} of it in {whose} alone"
 
 
-def listed(names: Sequence[str], limit: int = 3) -> str:
+def listed(names: Sequence[str], limit: int = thresholds.NAMES_LISTED) -> str:
     if len(names) <= limit + 1:
         return ", ".join(names)
     return f"{', '.join(names[:limit])} and {len(names) - limit} more names"

@@ -14,7 +14,6 @@ from .verdict import DEADLOCK, Verdict
 RULE = "all-wait"
 _KINDS = (THREAD, LOCK, WORK)
 """What only other threads of the process end."""
-_SEVERAL = 2
 
 
 def find(facts: Facts) -> list[Verdict]:
@@ -27,7 +26,8 @@ def find(facts: Facts) -> list[Verdict]:
 
 def _verdict(facts: Facts, members: list[Thread]) -> Verdict | None:
     wanting = [each for each in members if not facts.is_idle(each)]
-    if len(wanting) < _SEVERAL or not facts.are_still(members) or not all(_waits(facts, each) for each in members):
+    several = len(wanting) >= thresholds.ALL_WAIT_THREADS
+    if not several or not facts.are_still(members) or not all(_waits(facts, each) for each in members):
         return None
     places: dict[Thread, list[Place]] = {each: list(facts.waits_of(each)) for each in wanting}
     finding = waiting(facts, THREAD, places)

@@ -16,8 +16,6 @@ from .finding import CPU, Finding, Key, by_time, running
 from .verdict import CORES, Verdict
 
 RULE = "busy"
-_NAMED = 3
-"""Others that use cores."""
 
 
 class Busy(NamedTuple):
@@ -68,7 +66,7 @@ def find(facts: Facts) -> list[Verdict]:
         running(facts, [thread for group in groups for thread in group.threads]).runs_in if facts.runs else (),
         _takers(facts, groups),
     )
-    kind = CORES if 2 * sum(each.runnable for each in groups) > together else CPU
+    kind = CORES if sum(each.runnable for each in groups) > thresholds.MOSTLY * together else CPU
     return [Verdict(RULE, kind, together, confidence(facts, groups), frozenset(), finding, detail=detail)]
 
 
@@ -116,4 +114,4 @@ def _takers(facts: Facts, groups: Sequence[Finding]) -> tuple[tuple[str, float],
     pids = {pid for each in groups for pid in each.pids}
     cores = frozenset().union(*(each.cpus for each in facts.contention if pids & set(each.pids)))
     users = users_of_cores(facts.neighbours, facts.duration, cores)
-    return tuple(each for each in users[:_NAMED] if each[1] >= thresholds.CROWD_WAITS)
+    return tuple(each for each in users[: thresholds.PROCESSES_NAMED] if each[1] >= thresholds.CROWD_WAITS)

@@ -19,8 +19,6 @@ _ANYWHERE = ("numexpr", "rayon")
 """Names of files that read `THREAD_VARIABLES`: after ``lib`` at their beginning; anywhere."""
 
 
-_NAMED = 3
-"""Names of those who have the cores."""
 _Found = tuple[Contention, tuple[str, ...], bool]
 """All of them together, their names, and whether there are more."""
 
@@ -61,7 +59,8 @@ def _verdict(facts: Facts, group: Contention, names: tuple[str, ...], more: bool
     taken = not by_quota and group.on_cpu < thresholds.CORES_TAKEN * group.allowed * group.span
     hint = not taken and _has_hint(facts, group)
     takers = users_of_cores(facts.neighbours, facts.duration, group.cpus) if taken else []
-    named = tuple(each for each in takers[:_NAMED] if each[1] >= thresholds.CROWD_CORE * group.allowed)
+    much = thresholds.CROWD_CORE * group.allowed
+    named = tuple(each for each in takers[: thresholds.PROCESSES_NAMED] if each[1] >= much)
     detail = Crowd(group, names, more, taken, hint, named)
     return Verdict(RULE, CORES, group.runnable, 1, frozenset(group.pids), detail=detail)
 
@@ -76,7 +75,8 @@ def _crowd_of(cluster: Sequence[Contention]) -> _Found | None:
     if len(members) < 2:
         return None
     crowd = together(members, "")
-    return (crowd, tuple(map(shown, members[:3])), len(members) > 3) if _is_crowd(crowd) else None
+    most = thresholds.PROCESSES_NAMED
+    return (crowd, tuple(map(shown, members[:most])), len(members) > most) if _is_crowd(crowd) else None
 
 
 def _is_crowd(group: Contention) -> bool:

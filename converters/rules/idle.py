@@ -38,4 +38,4 @@ def _top(facts: Facts, thread: Thread) -> Place | None:
     """Place where a thread waits longest, if it mostly waits there."""
     places = facts.waits_of(thread)
     top = max(places, key=lambda place: (places[place].time, place), default=None)
-    return top if top and 2 * places[top].time > facts.threads[thread].wall else None
+    return top if top and places[top].time > thresholds.MOSTLY * facts.threads[thread].wall else None

@@ -24,8 +24,6 @@ from .lock_holders import beside_lock
 
 NO_WAIT = "trouble"
 """`Answer.kind` for problems with threads and cores."""
-_IDLY = 20
-"""Nothing but idle threads is to be seen if other waits have at most 1/this of their time."""
 _TELLS_THE_REST = "tells where the rest goes"
 """The end of a comment in which an engine names the command for waits that this user may run."""
 
@@ -92,7 +90,7 @@ def with_blame(sentences: tuple[str, ...], blamed: str) -> tuple[str, ...]:
 def _nothing(summary: Summary) -> str:
     idle = sum(wait.time for wait in summary.waits if wait.idle)
     others = sum(wait.time for wait in summary.waits if not (wait.idle or wait.runnable))
-    if idle and others * _IDLY <= idle:
+    if idle and others <= thresholds.HARDLY * idle:
         nothing, when = ("Hardly anything", "nearly all the time") if others else ("Nothing", "all the time")
         return f"{nothing} but idle threads: {plural(summary.times.threads, 'thread')}, waiting for work {when}."
     return "No wait of significance was recorded." if others else "No wait was recorded."
@@ -108,7 +106,7 @@ def _of_samples(summary: Summary) -> tuple[str, ...]:
         work = f"{hidden} {work}"
     times = summary.times
     whom = everyone(times.threads)
-    if times.on_cpu * 2 < times.wall:
+    if times.on_cpu < thresholds.MOSTLY * times.wall:
         rest = f"{share(times.on_cpu, times.wall)} of the time of {whom} is on a core"
         return work, f"{rest}: {_who_tells_the_rest(summary)} {_TELLS_THE_REST}."
     return work, f"{on_cores(whom, times.on_cpu, times.runnable, times.wall)}."

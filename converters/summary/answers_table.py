@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..base.text import printable, shortened
 from ..base.units import count, share
+from ..facts import thresholds
 from ..model.answers import Answer
 from .tables import table
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
 _STARS = 40
 """Width of the longest bar, as in bcc."""
-_VALUES = 20
-"""Values of a question, at least."""
 _LONGEST = 120
 """Characters of a function's name or an expression."""
 
@@ -50,7 +49,7 @@ def _count_blocks(answers: Sequence[Answer], top: int) -> Iterator[RenderableTyp
     counts = sorted((each for each in answers if each.ask == "count-by"), key=lambda each: -each.count)
     for each in counts[:top]:
         made = table("Count", "Ratio", last="Value")
-        shown = each.values[: max(top, _VALUES)]
+        shown = each.values[: max(top, thresholds.VALUES_SHOWN)]
         rest = each.count - sum(number for _, number in shown)
         rows = [(shortened(printable(value), _LONGEST), number) for value, number in shown]
         for value, number in [*rows, ("[others]", rest)] if rest else rows:

@@ -7,16 +7,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..base.text import json_text
+from ..facts import thresholds
 from ..graph.bounded import bounded, without_victims
 from ..graph.knots import knots
 from ..model.waits_for import Node, WaitGraph, by_process
-
-_NODES, _EDGES = 100, 1_000
-"""So many nodes, and pairs of them, are kept: the most important ones."""
-_TELLING = 0.05
-"""Knots are told from this share of all waiting on."""
-_MEMBERS = 8
-"""So many members of a knot are named."""
 
 
 class Named(NamedTuple):
@@ -100,7 +94,7 @@ def blocking_of(graph: WaitGraph, idle: set[Node]) -> Blocking:
     active = without_victims(graph, idle)
     processes = {node.pid for node in active.traced}
     shown = by_process(active) if len(processes) > 1 else active
-    few = bounded(shown, _NODES, _EDGES)
+    few = bounded(shown, thresholds.NODES_KEPT, thresholds.PAIRS_KEPT)
     waits, blocks = few.waits(), few.blocks()
     nodes = sorted(
         {node for pair in few.ends for node in pair},
@@ -121,9 +115,9 @@ def blocking_of(graph: WaitGraph, idle: set[Node]) -> Blocking:
 def _knots(graph: WaitGraph) -> Iterator[KnotOf]:
     total, waits, blocks = graph.total, graph.waits(), graph.blocks()
     for knot in knots(graph):
-        if knot.time >= _TELLING * total:
+        if knot.time >= thresholds.KNOT * total:
             members = tuple(_named(graph, node, waits.get(node, 0), blocks.get(node, 0)) for node in knot.nodes)
-            yield KnotOf(members[:_MEMBERS], len(members), knot.time, knot.time / total, knot.closed)
+            yield KnotOf(members[: thresholds.KNOT_NAMED], len(members), knot.time, knot.time / total, knot.closed)
 
 
 def _named(graph: WaitGraph, node: Node, waits: int, blocks: int) -> Named:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..base.text import printable, shortened
 from ..base.units import count, duration, plural, share
+from ..facts import thresholds
 from ..model.waits_for import PROCESS, THREAD
 from .blocking import Blocking, KnotOf, Named
 from .tables import table
@@ -15,35 +16,27 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-_ROWS = 6
-"""So many nodes have a row of the table."""
-_EACH = 3
-"""So many others are named for each."""
-_MINOR = 50
-"""Those with less than 1/this of a node's time are not named."""
-_MATRIX_ROWS, _MATRIX_COLUMNS = 8, 6
-_ENOUGH = 3
-"""A matrix is shown from so many traced nodes on."""
 _COLUMN = 9
 """Characters of a column's head."""
-_KNOTS = 2
 
 
-def blocking_blocks(of: Blocking, rows: int = _ROWS, *, with_matrix: bool = True) -> Iterator[RenderableType]:
+def blocking_blocks(
+    of: Blocking, rows: int = thresholds.BLOCKING_ROWS, *, with_matrix: bool = True
+) -> Iterator[RenderableType]:
     """Yields the table, the matrix if there are enough processes, and knots."""
     from rich.text import Text
 
     if not of.total:
         return
     yield blocking_table(of, rows)
-    if with_matrix and sum(node.traced and node.waits > 0 for node in of.nodes) >= _ENOUGH:
+    if with_matrix and sum(node.traced and node.waits > 0 for node in of.nodes) >= thresholds.MATRIX_FROM:
         yield Text("\nShares of all waiting: who waits (row), and with whom that ends (column)")
         yield matrix(of)
-    for knot in of.knots[:_KNOTS]:
+    for knot in of.knots[: thresholds.KNOTS_TOLD]:
         yield Text(knot_line(knot))
 
 
-def blocking_table(of: Blocking, rows: int = _ROWS) -> Table:
+def blocking_table(of: Blocking, rows: int = thresholds.BLOCKING_ROWS) -> Table:
     """A row per process (or thread, if there is one process): how long it is blocked, and how long it blocks others; by
     whom, and whom, with shares of that time."""
     what = "process" if of.by == PROCESS else "thread"
@@ -62,8 +55,8 @@ def blocking_table(of: Blocking, rows: int = _ROWS) -> Table:
 
 def matrix(of: Blocking) -> Table:
     """A row for each that waited, a column for each with whom waits end: shares of all waiting."""
-    rows = [i for i, node in enumerate(of.nodes) if node.traced and node.waits][:_MATRIX_ROWS]
-    columns = sorted(range(len(of.nodes)), key=lambda i: (-_ended(of, i), i))[:_MATRIX_COLUMNS]
+    rows = [i for i, node in enumerate(of.nodes) if node.traced and node.waits][: thresholds.MATRIX_ROWS]
+    columns = sorted(range(len(of.nodes)), key=lambda i: (-_ended(of, i), i))[: thresholds.MATRIX_COLUMNS]
     columns = sorted(i for i in columns if _ended(of, i))
     made = table(*(_head(of.nodes[i]) for i in columns), last="Who waits")
     for i in rows:
@@ -105,10 +98,12 @@ def _name(node: Named) -> str:
 
 
 def _listed(of: Blocking, times: list[tuple[int, int]], whole: int) -> str:
-    telling = [(i, time) for i, time in times if time * _MINOR >= whole]
-    names = [f"{printable(_name(of.nodes[i]))} {share(time, whole)}" for i, time in telling[:_EACH]]
-    if len(telling) > _EACH:
-        names.append(f"{count(len(telling) - _EACH)} more")
+    telling = [(i, time) for i, time in times if time >= thresholds.ROW_PART * whole]
+    names = [
+        f"{printable(_name(of.nodes[i]))} {share(time, whole)}" for i, time in telling[: thresholds.BLOCKERS_NAMED]
+    ]
+    if len(telling) > thresholds.BLOCKERS_NAMED:
+        names.append(f"{count(len(telling) - thresholds.BLOCKERS_NAMED)} more")
     return ", ".join(names)
 
 

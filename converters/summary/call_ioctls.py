@@ -9,12 +9,10 @@ from typing import Any
 
 from ..base.text import json_text, printable
 from ..base.units import count, duration, share
+from ..facts import thresholds
 from ..model import Profile
 from ..model.call_ioctls import CallIoctls
 from .call_places import Places, times_of
-
-_SHOWN = 2
-"""Commands per function in the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +73,8 @@ def _blocked_in(profile: Profile) -> dict[tuple[str, str], dict[str, int]]:
 
 def lines(made: Sequence[Made]) -> list[str]:
     """Lines under a function's row."""
-    shown = [f"ioctl {one.line()}" for one in made[:_SHOWN]]
-    rest = made[_SHOWN:]
+    shown = [f"ioctl {one.line()}" for one in made[: thresholds.IOCTLS_NAMED]]
+    rest = made[thresholds.IOCTLS_NAMED :]
     return [*shown, f"{count(len(rest))} more ioctls"] if rest else shown
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..base.text import json_text
 from ..base.units import share
+from ..facts import thresholds
 from ..facts.identity import kernel_id
 from ..model import Profile, ThreadTimes
 from .call_places import NO_TIME, Place, Places, Times, times_of
@@ -17,8 +18,6 @@ from .call_places import NO_TIME, Place, Places, Times, times_of
 _SYNC = re.compile(r"cu(?:da)?(?:Ctx|Device|Event|Stream|Thread)Synchronize(?:_|$)")
 """Functions in which a thread waits until the GPU has done something."""
 _OF_CUDA = re.compile(r"cu(?:da)?[A-Z]")
-_LITTLE = 0.001
-"""Parts below this share of the time are not told."""
 
 
 @dataclass(slots=True)
@@ -112,13 +111,13 @@ def answer_of_times(times: Sequence[CallTime]) -> tuple[str, ...]:
         (gpu.sum, f"for the GPU (synchronisation: {_polling(gpu)})"),
         (driver.blocked, "for the driver (blocked in ioctls of other calls)"),
     ]
-    waits = [f"{share(ns, wall)} {text}" for ns, text in parts if ns >= _LITTLE * wall]
+    waits = [f"{share(ns, wall)} {text}" for ns, text in parts if ns >= thresholds.CALL_TIME_PART * wall]
     rest = [
         (driver.on_cpu + driver.runnable + other.sum, "otherwise in calls"),
         (outside.on_cpu, "on a core outside of them"),
         (outside.blocked + outside.runnable, "waiting outside of them"),
     ]
-    others = [f"{share(ns, wall)} {text}" for ns, text in rest if ns >= _LITTLE * wall]
+    others = [f"{share(ns, wall)} {text}" for ns, text in rest if ns >= thresholds.CALL_TIME_PART * wall]
     told = f"The calling threads wait {' and '.join(waits)}; " if waits else "The calling threads are "
     return (f"{told}{', '.join(others)}." if others else f"{told.rstrip('; ')}.",)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..base.text import json_text
 from ..base.units import count, duration, plural, share
+from ..facts import thresholds
 from ..facts.identity import is_sum, kernel_id, life_of, processes_of
 from ..facts.ranks import ranks_of
 from ..facts.wait_sites import site
@@ -24,8 +25,6 @@ _API = "api"
 _NUMBER = ValueType("calls", "count")
 _KERNEL = "kernel"
 """The "device" of functions of the kernel."""
-_PLACES, _CALLERS = 3, 4
-"""How many places of a function are kept, and how many functions of a place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +129,8 @@ def add_up_calls(profile: Profile) -> tuple[Calls, ...]:
         places = blocked.get(name if each[0].library else f"{name} {where}", {})
         longest = max(places, key=lambda place: (places[place], place), default="")
         number, made_here = sum(ended.get(call.pid, 1) for call in each), ioctls.get((name, where), ())
-        from_here = tuple(callers[name].most_common(_PLACES)) if each[0].library and name in callers else ()
+        has_callers = each[0].library and name in callers
+        from_here = tuple(callers[name].most_common(thresholds.CALL_PLACES)) if has_callers else ()
         known = longest, places.get(longest, 0), number, made_here, ranks, from_here
         made.append(Calls(together(each), tuple(each), *known))
     return tuple(sorted(made, key=lambda of: (-of.time, of.total.name, of.total.where)))
@@ -166,7 +166,8 @@ def _callers(profile: Profile) -> dict[str, Counter[tuple[str, ...]]]:
         if not (number := sample.values[column]):
             continue
         at = next((i for i in range(len(sample.stack) - 1, -1, -1) if sample.stack[i].kind == _API), 0)
-        around = tuple(frame.name for frame in sample.stack[max(at - _CALLERS, 0) : at] if frame.kind != "other")
+        near = sample.stack[max(at - thresholds.CALL_FRAMES, 0) : at]
+        around = tuple(frame.name for frame in near if frame.kind != "other")
         if around:
             found[sample.stack[at].name][around] += number
     return found
@@ -205,7 +206,7 @@ def _failed(calls: Sequence[Calls]) -> tuple[str, ...]:
     worst = max(calls, key=lambda each: sum(_errors(each).values()))
     errors = _errors(worst)
     failed, called, name = sum(errors.values()), worst.total.count, worst.total.name
-    if failed * 2 < called or failed < 100:
+    if failed < thresholds.MOSTLY * called or failed < thresholds.FAILED_CALLS:
         return ()
     error = max(errors, key=lambda name: (errors[name], name))
     # There may have been no room for a call, and yet for its error.

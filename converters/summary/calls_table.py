@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..base.text import printable
 from ..base.units import Scale, count, duration, plural, share, share_scale, time_scale
+from ..facts import thresholds
 from ..facts.identity import is_sum, shown_id
 from ..facts.ranks import who
 from ..model.calls import CallTimes, octaves
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 _WIDE = 150
 """From this width on, a call and its figures are one row; below, each call has a line of its own for them."""
-_PROCESSES = 3
-"""How many processes are named in a row."""
 _STARS = 40
 """Width of the longest bar, as in bcc."""
 _USEC = 1_000
@@ -158,13 +157,13 @@ def _processes(of: Calls) -> str:
     4711)``."""
     own = [call for call in of.each if not is_sum(call.pid)]
     ids: dict[str, list[str]] = {}
-    shown = own[:_PROCESSES]
+    shown = own[: thresholds.PROCESSES_NAMED]
     for call in shown:
         if call.pid not in of.ranks:
             ids.setdefault(call.process, []).append(shown_id(call.pid))
     names = [who(call.process, call.pid, of.ranks) for call in shown if call.pid in of.ranks]
     names += [f"{printable(name)} ({', '.join(found)})" for name, found in ids.items()]
-    if (rest := of.number - len(own[:_PROCESSES])) > 0:
+    if (rest := of.number - len(own[: thresholds.PROCESSES_NAMED])) > 0:
         names.append(f"{'up to ' if len(own) < len(of.each) else ''}{plural(rest, 'more process')}")
     return ", ".join(names)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..base.text import printable
 from ..base.units import count, duration, plural, share
+from ..facts import thresholds
 from ..facts.contention import Contention, together
 from ..facts.groups import by_name
 from ..model.processes import latency_bound
@@ -13,22 +14,17 @@ from ..model.processes import latency_bound
 if TYPE_CHECKING:
     from rich.table import Table
 
-TOP = 5
-"""How many names are shown."""
-_TELLING = 100
-"""Processes are shown if they ran or waited for a core for 1/this of the trace."""
-
 
 def rows(processes: tuple[Contention, ...]) -> list[Contention]:
     """The rows shown; the last may combine several names; empty if there is nothing to report."""
     telling = [group for group in by_name(processes) if _tells(group)]
     telling.sort(key=lambda group: -group.on_cpu - group.runnable)
-    rest = telling[TOP:]
-    return telling[:TOP] + ([together(rest, plural(len(rest), "more name"))] if rest else [])
+    rest = telling[thresholds.CONTENTION_ROWS :]
+    return telling[: thresholds.CONTENTION_ROWS] + ([together(rest, plural(len(rest), "more name"))] if rest else [])
 
 
 def _tells(group: Contention) -> bool:
-    return group.created > 0 or (group.on_cpu + group.runnable) * _TELLING >= max(group.duration, 1)
+    return group.created > 0 or group.on_cpu + group.runnable >= thresholds.CONTENTION_ROW * max(group.duration, 1)
 
 
 def contention_table(groups: list[Contention], table: Table, *, wide: bool) -> None:

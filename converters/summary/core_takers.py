@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from ..facts import thresholds
 from ..facts.contention import Contention
 from ..facts.groups import by_name, users_of_cores
 from ..model.neighbours import Neighbour
 from ..rules.quota import throttles
 from .figures import OTHERS, QUOTA, TRACED, UNCLEAR, Takers
-
-_TOLD = 0.01
-"""Minimum share of their threads' time for waits to be explained: every wake-up takes a moment."""
-_SHOWN, _MOST = 0.05, 3
-"""Processes are named from this share of the cores' time on, and so many of them."""
-_FULL, _WANTED, _HAVE = 0.8, 1.2, 0.6
-"""Traced processes had the cores if they used this share of them. Others had them if threads wanted so many, as a
-share of the cores, and got less than that."""
 
 
 class Cores:
@@ -37,22 +30,22 @@ class Cores:
         waiting = [self._by_pid[pid] for pid in pids if pid in self._by_pid]
         cores = frozenset().union(*(process.cpus for process in waiting))
         duration = max((process.duration for process in waiting), default=0)
-        if not cores or not duration or time < _TOLD * wall:
+        if not cores or not duration or time < thresholds.TAKERS_TELL * wall:
             return None
         for process in waiting:
             for limit in process.limits:
                 if throttles(limit, duration):
                     return Takers(QUOTA, cores=len(cores), cgroup=limit.cgroup)
         used = sorted(((_used(group, cores) / duration, _name(group)) for group in self._groups), reverse=True)
-        total = sum(number for number, _ in used)
-        names = tuple((name, number) for number, name in used[:_MOST] if number >= _SHOWN * len(cores))
-        if self._whole_host or total >= _FULL * len(cores):
+        total, much = sum(number for number, _ in used), thresholds.TAKER * len(cores)
+        names = tuple((name, number) for number, name in used[: thresholds.PROCESSES_NAMED] if number >= much)
+        if self._whole_host or total >= thresholds.TRACED_HAVE_CORES * len(cores):
             return Takers(TRACED, names, len(cores)) if names else None
         wanted = sum(process.on_cpu + process.runnable for process in waiting) / duration
-        alone = threads <= len(cores) and total < _HAVE * len(cores)
-        crowded = wanted >= _WANTED * len(cores) and total < _HAVE * len(cores)
+        alone = threads <= len(cores) and total < thresholds.CORES_TAKEN * len(cores)
+        crowded = wanted >= thresholds.CROWDED * len(cores) and total < thresholds.CORES_TAKEN * len(cores)
         others = users_of_cores(self._neighbours, duration, cores)
-        named = tuple((name, used) for name, used in others[:_MOST] if used >= _SHOWN * len(cores))
+        named = tuple((name, used) for name, used in others[: thresholds.PROCESSES_NAMED] if used >= much)
         return Takers(OTHERS if alone or crowded else UNCLEAR, named, len(cores))
 
 

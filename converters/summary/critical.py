@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.text import json_text
 from ..base.units import duration, share
+from ..facts import thresholds
 from ..facts.thread_names import name_pattern, thread_pattern
 from ..facts.wait_kinds import CHILD, EVENTS, LOCK, PEER, THREAD
 from ..facts.wait_sites import Sites
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from ..model.scheduling import Scheduling
 
 _FOR_OTHERS = (LOCK, THREAD, PEER, CHILD, EVENTS)
-_KEPT = 100
-_TOLD, _LEAST = 3, 20
-"""A sentence tells so many things that the thread with the largest part did, of which each took 1/this of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,7 @@ class Critical:
                     "share": round(part.time / self.wall, 6) if self.wall else None,
                     "segments": part.segments,
                 }
-                for part in self.parts[:_KEPT]
+                for part in self.parts[: thresholds.PATH_KEPT]
             ],
         }
 
@@ -167,7 +165,10 @@ def critical_sentence(critical: Critical) -> str:
             does[_does(part)] += part.time
     if last and (thread, tid) == (last.thread, last.tid):
         does[_does(last)] -= last.time
-    told = [f"{duration(time)} {what}" for what, time in does.most_common(_TOLD) if time * _LEAST >= most]
+    named = [
+        (what, time) for what, time in does.most_common(thresholds.PATH_NAMED) if time >= thresholds.PATH_PART * most
+    ]
+    told = [f"{duration(time)} {what}" for what, time in named]
     whose = "is its own" if tid == critical.tid else f"goes to {thread}"
     much = f"{share(most, critical.wall)} of the {duration(critical.wall)} of {critical.thread}"
     return f"{much} {whose}: {', '.join(told)}."

@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING
 
 from ..base.text import printable
 from ..base.units import count, duration, plural, share
+from ..facts import thresholds
 from .critical import Critical, with_alike
 from .tables import table
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-_MOST = 10
 
-
-def critical_table(critical: Critical, most: int = _MOST) -> Table:
+def critical_table(critical: Critical, most: int = thresholds.PATH_ROWS) -> Table:
     """A row for each of the largest parts, threads of one kind together, and one for the rest."""
     title = f"Critical path of {printable(critical.thread)}: {duration(critical.wall)}"
     made = table("Time", "Share", "Segments", last=title)

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..base.text import json_text
 from ..base.units import count, plural, share
+from ..facts import thresholds
 from ..facts.identity import kernel_id, life_of
 from ..model import Profile, Stack
 from ..model.calls import CallTimes
@@ -17,8 +18,6 @@ from .calls import Calls, add_up_calls
 EVENTS = "events"
 """The column of a profile that has counted events."""
 _API = "api"
-_CALLERS = 3
-"""Functions of a place."""
 _AFTER_EXEC = "sched:sched_process_exec"
 """The thread is then at the first address of the new program: nothing called that."""
 _NSEC = 1_000_000_000
@@ -91,7 +90,7 @@ def _place(stack: Stack) -> tuple[str, tuple[str, ...]]:
         if stack[at].kind == _API:
             if stack[at].name == _AFTER_EXEC:
                 return stack[at].name, ()
-            around = [frame.name for frame in stack[max(at - _CALLERS, 0) : at] if frame.kind != "other"]
+            around = [frame.name for frame in stack[max(at - thresholds.EVENT_FRAMES, 0) : at] if frame.kind != "other"]
             return stack[at].name, tuple(around)
     return "", ()
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..base.text import printable
 from ..base.units import count, plural, share, share_scale
+from ..facts import thresholds
 from ..model.calls import CallTimes
 from ..model.display import CallsView
 from .calls import Calls
@@ -17,9 +18,6 @@ from .tables import table
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
-
-_PROCESSES = 3
-"""How many names of them are in a row."""
 
 
 def events_table(events: Sequence[Counted], duration_ns: int, top: int, view: CallsView) -> Table:
@@ -59,7 +57,7 @@ def _processes(of: Calls) -> Iterator[str]:
     for each in of.each:
         if each.pid > 0:
             groups.setdefault(each.process, []).append(each)
-    most = sorted(groups.values(), key=lambda group: -sum(each.count for each in group))[:_PROCESSES]
+    most = sorted(groups.values(), key=lambda group: -sum(each.count for each in group))[: thresholds.PROCESSES_NAMED]
     for group in most:
         name = printable(group[0].process)
         yield f"{count(len(group))} × {name}" if len(group) > 1 else f"{name} ({group[0].pid})"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ..base.units import plural, share
-from ..facts.sampling import FEW
+from ..facts import thresholds
 from ..facts.wait_sums import Thread
 from ..model import Profile
 from ..model.caveats import TOO_SLOW
@@ -14,7 +14,6 @@ from ..model.states import RUNNABLE, RUNNING
 from .figures import Running, Summary
 
 _NOT_SAMPLED = "[not sampled]"
-_MUCH = 0.5
 
 
 def few_of_threads(profile: Profile) -> str:
@@ -35,7 +34,7 @@ def few_of_threads(profile: Profile) -> str:
     if not of_waits:
         return ""
     middle = _middle([(number[times.pid, times.tid], times.wall) for times in profile.threads])
-    if middle >= FEW:
+    if middle >= thresholds.FEW_SAMPLES:
         return ""
     many = f"only some {plural(middle, 'sample')} of each thread" if middle else "hardly any samples of most threads"
     processes = len({times.pid for times in profile.threads})
@@ -79,7 +78,7 @@ def few_of_work(summary: Summary, total: int, samples: int) -> str:
 def hidden_part(summary: Summary, total: int) -> str:
     """A sentence if most of what runs was not sampled; else ""."""
     weight = _not_sampled(summary.running)
-    if weight < _MUCH * total or not weight:
+    if weight < thresholds.NOT_SAMPLED * total or not weight:
         return ""
     why = next((each for each in summary.comments if each.startswith(f"{_NOT_SAMPLED}: ")), "")
     return f"{share(weight, total)} of the time on cores was not sampled{why.removeprefix(_NOT_SAMPLED)}."

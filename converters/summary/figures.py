@@ -42,8 +42,6 @@ SCHEMA_VERSION = 3
 
 NAMELESS = "[unknown]"
 """The name of processes that ended before their name was known."""
-TIDS = 4
-"""Maximum number of thread ids kept per thread name."""
 QUOTA, TRACED, OTHERS, UNCLEAR = "quota", "traced", "others", "unclear"
 """A quota stopped them; processes that were traced had the cores; others, which were not traced; one or the other."""
 
@@ -100,7 +98,7 @@ class Who:
     processes: int
     threads: int
     tids: tuple[int, ...] = ()
-    """The first ones, at most `TIDS`."""
+    """The first ones, at most `thresholds.TIDS_KEPT`."""
 
     @property
     def pattern(self) -> str:

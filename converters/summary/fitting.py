@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from . import contention_table
+from ..facts import thresholds
+from .contention_table import rows as contention_rows
 from .locks_table import shown_locks
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ _MOST_THAT_FIT, _ENOUGH, _LEAST = 8, 3, 1
 """Most and fewest waits on the smaller screen, and how many are more important than the table of processes."""
 _WORK = 8
 """Rows of what runs."""
-_MUCH = 10
-"""Where lines are few, running threads have a table from 1/this of all time on."""
 
 
 class Parts(NamedTuple):
@@ -42,13 +41,13 @@ class Parts(NamedTuple):
     """Running threads, even if they take little time."""
     work: int = _WORK
     """Rows of what runs beside waits; 0: not even if that takes much time."""
-    blocking: int = 6
+    blocking: int = thresholds.BLOCKING_ROWS
     """Rows of who blocks whom."""
     matrix: bool = True
     """Who waits for whom, by pairs."""
-    locks: int = 8
+    locks: int = thresholds.LOCK_ROWS
     """Rows, without notes 0."""
-    path: int = 10
+    path: int = thresholds.PATH_ROWS
     """Rows of the critical path."""
     calls: int = 2
     """Calls with the distribution of their latencies, and with who was inside while whom waited."""
@@ -142,7 +141,7 @@ def shows_running(summary: Summary, parts: Parts) -> bool:
     """Whether what runs has a table."""
     if not summary.running or not parts.tables:
         return False
-    much = summary.times.on_cpu * _MUCH >= summary.times.wall
+    much = summary.times.on_cpu >= thresholds.RUNNING_ROW * summary.times.wall
     if summary.waits and parts.top < TOP and not any(work.samples for work in summary.running):
         return False  # only how much runs is known, which is above the tables
     return not summary.waits or (parts.work > 0 and (parts.running or much))
@@ -157,7 +156,7 @@ def left_out(summary: Summary, parts: Parts, *, with_processes: bool) -> list[st
         (summary.blocking and summary.blocking.total, parts.blocking, "who blocks whom"),
         (shown_locks(summary.locks, wall), parts.notes, "locks"),
         (summary.critical, parts.path, "critical path"),
-        (with_processes and contention_table.rows(summary.contention), parts.processes, "processes and their cores"),
+        (with_processes and contention_rows(summary.contention), parts.processes, "processes and their cores"),
         (summary.alike, parts.alike, "processes compared"),
         (summary.calls, parts.calls, "latencies of calls"),
     )

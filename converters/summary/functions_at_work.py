@@ -6,11 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from ..facts import thresholds
 from ..facts.frame_names import without_line
 from .figures import Running
-
-_MOST = 0.5
-"""What a function calls is named from this share of its weight on."""
 
 
 class Work(NamedTuple):
@@ -56,5 +54,5 @@ def _together(rows: list[Running]) -> Work:
         if len(row.frames) > end:
             called[row.frames[-1]] += row.weight
     most, time = max(called.items(), key=lambda entry: (entry[1], entry[0]), default=("", 0))
-    mostly = most if time >= _MOST * weight else ""
+    mostly = most if time >= thresholds.CALLED_MOSTLY * weight else ""
     return Work(frames, all(row.in_kernel for row in rows), weight, samples, mostly, time if mostly else 0, first)

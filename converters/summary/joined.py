@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..base.units import duration, plural, share
+from ..facts import thresholds
 from ..facts.identity import number_of, processes_of
 from ..facts.thread_names import thread_pattern
 from ..model import Profile, ThreadTimes, ValueType
@@ -18,16 +19,7 @@ from .sharing import Shared
 
 _Who = tuple[Any, Any]
 """pid and tid."""
-_NEARLY = 0.9
-"""Threads of one name are named from this share of the call's time on."""
-_MOSTLY = 0.5
-"""An ioctl is named from this share of the call's time on."""
-_OFTEN = 0.1
-"""A function is one that the program calls itself if it has no caller for this share of its time: of a first call, the
-callers may be missing."""
 _CALLS = ValueType("calls", "count")
-_TELLING = 2.0
-"""How many times longer it has to take than alone to be said."""
 
 
 @dataclass(slots=True)
@@ -79,7 +71,7 @@ def answer_of_joined(profile: Profile, calls: Sequence[Calls], shared: Sequence[
     ioctl = max(found.by_ioctl, key=lambda frame: (found.by_ioctl[frame].sum, frame))
     part, threads = _share(profile, found)
     told = f"{part} is in {name}{_figures(calls, name, threads)}"
-    if not ioctl or found.by_ioctl[ioctl].sum < _MOSTLY * found.all.sum:
+    if not ioctl or found.by_ioctl[ioctl].sum < thresholds.CALL_IN_IOCTL * found.all.sum:
         return f"{told}: {_parts(found.all, found.kernel(''))}."
     inside = found.by_ioctl[ioctl]
     where = _in_ioctl(ioctl, found.kernel(ioctl) if inside.blocked >= inside.on_cpu else "")
@@ -90,7 +82,8 @@ def answer_of_joined(profile: Profile, calls: Sequence[Calls], shared: Sequence[
 
 def _is_outer(by_stacks: _Outer, account: _Outer, count: int) -> bool:
     """``count``: of all its calls."""
-    return by_stacks.all.sum >= _OFTEN * account.time or by_stacks.calls > _OFTEN * count
+    least = thresholds.CALLED_ITSELF
+    return by_stacks.all.sum >= least * account.time or by_stacks.calls > least * count
 
 
 def _accounted(calls: Sequence[Calls], name: str, found: _Outer) -> _Outer:
@@ -169,7 +162,7 @@ def _mostly_of(callers: list[ThreadTimes], function: _Outer) -> tuple[list[Threa
         for kind, threads in kinds.items()
     }
     most = max(times, key=lambda kind: (times[kind], kind))
-    if len(kinds) < 2 or times[most] < _NEARLY * function.time:
+    if len(kinds) < 2 or times[most] < thresholds.CALLED_BY * function.time:
         return callers, "calling"
     return kinds[most], most[1]
 
@@ -206,7 +199,8 @@ def _in_ioctl(frame: str, kernel: str) -> str:
 
 def _factor(frame: str, shared: Sequence[Shared]) -> str:
     for each in shared:
-        if f"{each.call.name} {each.call.device}" == frame and (factor := each.factor) and factor >= _TELLING:
+        factor, is_it = each.factor or 0, f"{each.call.name} {each.call.device}" == frame
+        if is_it and factor >= thresholds.SERIALISES:
             against = "as alone" if each.known_alone else "as from the return of the one before"
             return f"; that ioctl takes {factor:.1f} times as long {against}"
     return ""

@@ -6,20 +6,13 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from ..base.units import share
+from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.wait_kinds import CHILD, CORE, HELD, LOCK, PEER, SLEEP
 from ..rules.finding import Finding
 
-_AT_A_TIME = 0.2
-"""Told if it is what this share of one thread does on average: a holder that matters does it for most of the time."""
-_MOST = 2
-_MUCH = 0.25
-"""A place of waits for a core is named if it has this share of them."""
 _CAUSES = (HELD, PEER, CHILD)
 """Waits inside a lock. Others are outside of it, as a rule, or effects of this wait."""
-_ALWAYS, _NO_MORE = 0.5, 1.05
-"""A sleep is inside of the lock if one thread at a time sleeps: for this share of the trace at least, and at most, all
-threads together. Threads that sleep outside of a lock do so at the same time."""
 
 
 def beside_lock(lock: Finding, facts: Facts) -> str:
@@ -47,9 +40,10 @@ def beside_lock(lock: Finding, facts: Facts) -> str:
     found += [
         (time, f"sleeping in {where}", True)
         for where, time in slept.items()
-        if _ALWAYS * duration <= time <= _NO_MORE * duration
+        if thresholds.ONE_SLEEPS * duration <= time <= thresholds.ONE_SLEEPS_MOST * duration
     ]
-    told = [each for each in sorted(found, reverse=True) if each[0] >= _AT_A_TIME * duration][:_MOST]
+    told = [each for each in sorted(found, reverse=True) if each[0] >= thresholds.BESIDE_LOCK * duration]
+    told = told[: thresholds.BESIDE_LOCK_PLACES]
     if not any(names_a_place for _, _, names_a_place in told):
         return ""
     return f"The rest of their time: {', '.join(f'{share(time, lock.wall)} {text}' for time, text, _ in told)}."
@@ -59,6 +53,6 @@ def _queued(times: Mapping[tuple[str, ...], int]) -> tuple[str, bool]:
     """Text, and whether it names a place. ``times``: by the functions where the cores were lost."""
     text, whole = "waiting for a core", sum(times.values())
     most = max(times, key=lambda frames: (times[frames], frames), default=())
-    if most and times[most] >= _MUCH * whole:
+    if most and times[most] >= thresholds.QUEUED_IN * whole:
         return f"{text} ({share(times[most], whole)} of it in {' → '.join(most)})", True
     return text, False

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..base.text import printable
 from ..base.units import count, duration, plural, share
+from ..facts import thresholds
 from ..facts.locks import is_convoy, ranked
 from ..model.locks import OWNER, WAKER, LockThread, LockTimes
 from ..phrases.locks import title
@@ -15,20 +16,16 @@ from .tables import table
 if TYPE_CHECKING:
     from rich.table import Table
 
-_LEAST = 1000
-"""Locks with less than 1/this of the threads' time are not shown, unless they are the first."""
-_MOST_HOLDERS = 3
-_MOST = 8
 _SOURCES = {OWNER: "held by", WAKER: "given back by"}
 
 
-def shown_locks(locks: Sequence[LockTimes], wall: int, most: int = _MOST) -> list[LockTimes]:
+def shown_locks(locks: Sequence[LockTimes], wall: int, most: int = thresholds.LOCK_ROWS) -> list[LockTimes]:
     """The locks of the table; those whose waits are no contention are left out."""
     wanted = [lock for lock in ranked(locks) if lock.is_contention is not False]
-    return [lock for i, lock in enumerate(wanted[:most]) if not i or lock.time * _LEAST >= wall]
+    return [lock for i, lock in enumerate(wanted[:most]) if not i or lock.time >= thresholds.ROW * wall]
 
 
-def locks_table(locks: Sequence[LockTimes], wall: int, most: int = _MOST) -> Table:
+def locks_table(locks: Sequence[LockTimes], wall: int, most: int = thresholds.LOCK_ROWS) -> Table:
     """A row per lock, and below it who waits where, and who has it meanwhile."""
     made = table("Waited", "Share", "Waits", "Max", last="Lock (Share: of all threads' time)")
     for lock in shown_locks(locks, wall, most):
@@ -45,8 +42,9 @@ def _lines(lock: LockTimes) -> list[str]:
     known = sum(holder.time for holder in lock.holders)
     for source in dict.fromkeys(holder.source for holder in lock.holders):
         told = [_who(holder, lock) for holder in lock.holders if holder.source == source]
-        rest = f" and {plural(len(told) - _MOST_HOLDERS, 'thread')} more" if len(told) > _MOST_HOLDERS else ""
-        lines.append(f"{_SOURCES.get(source, 'written by')} {', '.join(told[:_MOST_HOLDERS])}{rest}")
+        more = len(told) - thresholds.HOLDERS_NAMED
+        rest = f" and {plural(more, 'thread')} more" if more > 0 else ""
+        lines.append(f"{_SOURCES.get(source, 'written by')} {', '.join(told[: thresholds.HOLDERS_NAMED])}{rest}")
     if lock.time and not known:
         lines.append("who had it is not known")
     if is_convoy(lock):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from ..facts import thresholds
 from ..facts.identity import kernel_ids
 from ..facts.wait_functions import COLLECTIVE
 from ..facts.wait_kinds import CHILD, EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD
@@ -14,16 +15,8 @@ from ..rules.verdict import DRIVER
 from .answer import NO_WAIT, Answer
 from .figures import OTHERS, UNCLEAR, Process, Wait
 
-_FEW = 4
-"""Maximum number of processes given by id."""
 _RUNS_OR_WAITS_FOR_IT = (CPU, NO_WAIT, THREAD, PEER, CHILD)
 """Kinds of first sentences for which a lack of cores may be the cause."""
-MINOR_CALLS = 0.1
-"""Calls that take less of the threads' time are not what the threads wait for."""
-_MUCH = 0.1
-"""Others that have the cores are looked for from this share of the threads' time on."""
-_MUCH_BESIDE_RUNNING = 0.3
-"""The same if the threads mostly run, and nobody knows in which functions."""
 _WHO_WAKES = "who wakes whom, and when"
 _ALL_THAT_RUNS = "all that runs, as a flame graph"
 WHO_ENDS = "who ends these waits"
@@ -33,8 +26,6 @@ _A_WHILE = ("-d", "5")
 _EVERYTHING = Whom(("-a",))
 _FOR_OTHERS = (LOCK, THREAD, PEER, CHILD, EVENTS)
 """Kinds of waits that somebody ends who can be named."""
-_BESIDE_SLEEP = 0.2
-"""Who ends other waits is asked from this share of their threads' time on, even if the threads sleep for longer."""
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 """Names that need no escaping in a shell or regular expression."""
 _SCRIPT = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9]+)*")
@@ -62,7 +53,7 @@ def next_command(
 
 def _who_has_the_cores(told: Answer, has_samples: bool, waits: Sequence[Wait]) -> NextStep | None:
     """A trace of the whole host, if others had the cores for which the threads wait."""
-    much = _MUCH_BESIDE_RUNNING if told.kind == CPU and not has_samples else _MUCH
+    much = thresholds.CORES_ASKED_BESIDE_RUNNING if told.kind == CPU and not has_samples else thresholds.CORES_ASKED
     if told.kind not in _RUNS_OR_WAITS_FOR_IT or not _others_had_the_cores(waits, much):
         return None
     return NextStep("trace-wall" if has_samples else "trace-offcpu", _EVERYTHING, _A_WHILE, "what else has the cores")
@@ -118,7 +109,7 @@ def after_samples(
 
 def after_calls(share_of_time: float, serialised: bool, whom: Whom) -> NextStep | None:
     """Recommends a step after a profile of calls. ``share_of_time``: of the threads' time that is in calls."""
-    if share_of_time < MINOR_CALLS:
+    if share_of_time < thresholds.MINOR_CALLS:
         return NextStep("trace-offcpu", whom, _A_WHILE, "where the rest of the time goes")
     if serialised:
         return NextStep("trace-wakeup", whom, _A_WHILE, "who ends these waits, inside such a call or not")
@@ -144,7 +135,8 @@ def after_path(step: NextStep | None, processes: Sequence[Process], chosen: Whom
 
 def _with_others(whom: Whom, pids: Sequence[int]) -> Whom:
     """Adds these processes to the choice; the whole host if they cannot be added."""
-    if whom.command or len(pids) > _FEW or whom.options[:1] != ("-p",) or whom.options[2:] not in ((), ("--children",)):
+    by_pid = whom.options[:1] == ("-p",) and whom.options[2:] in ((), ("--children",))
+    if whom.command or len(pids) > thresholds.PIDS_IN_COMMAND or not by_pid:
         return _EVERYTHING
     return Whom(("-p", ",".join((whom.options[1], *map(str, pids))), *whom.options[2:]))
 
@@ -168,12 +160,13 @@ def _others_had_the_cores(waits: Sequence[Wait], much: float) -> bool:
 def _waits_for_others(waits: Sequence[Wait]) -> bool:
     """Whether threads that are not idle wait for much of their time for somebody who can be named."""
     wanted = [wait for wait in waits if wait.kind in _FOR_OTHERS and wait.kind != EVENTS]
-    return any(not (wait.idle or wait.still) and wait.time >= _BESIDE_SLEEP * wait.threads_wall > 0 for wait in wanted)
+    active, much = [wait for wait in wanted if not (wait.idle or wait.still)], thresholds.BESIDE_SLEEP
+    return any(wait.time >= much * wait.threads_wall > 0 for wait in active)
 
 
 def _scope(processes: Sequence[Process]) -> Whom:
     pids = kernel_ids(pid for process in processes for pid in process.pids)
-    if pids and len(pids) <= _FEW and not any(process.ended for process in processes):
+    if pids and len(pids) <= thresholds.PIDS_IN_COMMAND and not any(process.ended for process in processes):
         return Whom(("-p", ",".join(map(str, pids))))
     first = processes[0]
     name = first.command or first.name

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from ..base.text import json_text
 from ..base.units import duration, share
+from ..facts import thresholds
 from ..facts.identity import is_sum, kernel_id
 from ..facts.ranks import ranks_of
 from ..model import Profile, ThreadTimes
@@ -17,17 +18,8 @@ from ..model.calls import CallTimes
 from ..model.states import BLOCKED
 from .calls import Calls
 
-_ALIKE = 3
-"""So many processes of one program are a group; of ranks, two."""
-_GROUPS = 2
-"""How many groups are told."""
-_LITTLE = 0.05
-"""Groups with less of all time are not."""
-_FAR = 3.5 * 1.4826
-"""A value stands out if it is so many times farther from the median than half of all values are: 3.5 standard
-deviations of normally distributed values (the modified z-score of Iglewicz and Hoaglin)."""
-_FACTOR, _POINTS = 0.25, 0.1
-"""… and at least by this share of the median, or, if it is a share itself, by so much."""
+_DEVIATION = 1.4826
+"""The standard deviation of normally distributed values in terms of the median distance from their median."""
 Unit = Literal["nanoseconds", "share"]
 
 
@@ -61,11 +53,11 @@ class Measure:
     def outliers(self) -> frozenset[int]:
         """Members that stand out, by their places; none among fewer than three."""
         known = self._known()
-        if len(known) < _ALIKE:
+        if len(known) < thresholds.ALIKE:
             return frozenset()
         middle = median(known)
-        spread = _FAR * median(abs(value - middle) for value in known)
-        least = _POINTS if self.unit == "share" else _FACTOR * middle
+        spread = thresholds.OUTLIER * _DEVIATION * median(abs(value - middle) for value in known)
+        least = thresholds.OUTLIER_SHARE if self.unit == "share" else thresholds.OUTLIER_MEDIAN * middle
         far = max(spread, least)
         return frozenset(i for i, value in enumerate(self.values) if value is not None and abs(value - middle) > far)
 
@@ -137,7 +129,7 @@ def groups_of(
                 for i, what in enumerate(("blocked", "queued"))
             )
             found.append(Group(name, group, measures))
-    return tuple(found[:_GROUPS])
+    return tuple(found[: thresholds.ALIKE_GROUPS])
 
 
 def _members(profile: Profile, program: Callable[[str], str]) -> dict[str, list[Member]]:
@@ -173,13 +165,13 @@ def _of_calls(profile: Profile, calls: Sequence[Calls], members: Mapping[str, li
     for program, known in members.items():
         ranks = [member for member in known if member.rank is not None]
         group = ranks or [member for member in known if member.pid in each]
-        if len(group) < (2 if ranks else _ALIKE):
+        if len(group) < (2 if ranks else thresholds.ALIKE):
             continue
         times = {member.pid: sum(_own(one) for _, one in each[member.pid]) for member in group}
-        if sum(times.values()) <= _LITTLE * whole:
+        if sum(times.values()) <= thresholds.ALIKE_MATTER * whole:
             continue
         found.append((sum(times.values()), Group(program, tuple(group), _measures(group, times, each, calls, blocked))))
-    return tuple(group for _, group in sorted(found, key=lambda pair: -pair[0])[:_GROUPS])
+    return tuple(group for _, group in sorted(found, key=lambda pair: -pair[0])[: thresholds.ALIKE_GROUPS])
 
 
 def _own(call: CallTimes) -> int:

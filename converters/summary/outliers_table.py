@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..base.text import printable
 from ..base.units import count
+from ..facts import thresholds
 from ..facts.ranks import who
 from .outliers import Group
 from .tables import table
@@ -13,10 +14,6 @@ from .tables import table
 if TYPE_CHECKING:
     from rich.table import Table
 
-_MOST = 16
-"""Groups of more processes show only those that stand out, …"""
-_SHOWN = 8
-"""… and at most so many of them."""
 _MARK = "*"
 
 
@@ -54,8 +51,8 @@ def outliers_table(group: Group) -> Table:
 
 def _shown(group: Group) -> list[int]:
     """The places of the members that have a row."""
-    if len(group.members) > _MOST:
-        return sorted(group.outliers)[:_SHOWN]
+    if len(group.members) > thresholds.ALIKE_ROWS:
+        return sorted(group.outliers)[: thresholds.OUTLIER_ROWS]
     return list(range(len(group.members))) if group.are_ranks or group.outliers else []
 
 

@@ -7,13 +7,10 @@ from collections.abc import Sequence
 
 from ..base.text import printable
 from ..base.units import duration, plural
+from ..facts import thresholds
 from ..model import Profile
 from .call_places import Places
 from .calls import Calls
-
-_WORTH = 0.01
-"""From this share of the time in all ioctls on they are told."""
-_SHOWN = 2
 
 
 def outside_ioctls(profile: Profile, ioctls: Sequence[Calls]) -> tuple[tuple[str, int], ...]:
@@ -29,14 +26,14 @@ def outside_ioctls(profile: Profile, ioctls: Sequence[Calls]) -> tuple[tuple[str
     for each in ioctls:
         whole[f"{each.total.name} {each.total.device}"] += each.total.whole
     found = {frame: ns - inside[frame] for frame, ns in whole.items() if ns > inside[frame]}
-    if sum(found.values()) <= _WORTH * whole.total():
+    if sum(found.values()) <= thresholds.OUTSIDE_IOCTLS * whole.total():
         return ()
     return tuple(sorted(found.items(), key=lambda one: (-one[1], one[0])))
 
 
 def line(outside: Sequence[tuple[str, int]]) -> str:
     """Line under the table of calls."""
-    told = [f"{printable(frame)} {duration(ns)}" for frame, ns in outside[:_SHOWN]]
-    if (rest := len(outside) - _SHOWN) > 0:
+    told = [f"{printable(frame)} {duration(ns)}" for frame, ns in outside[: thresholds.IOCTLS_NAMED]]
+    if (rest := len(outside) - thresholds.IOCTLS_NAMED) > 0:
         told.append(plural(rest, "other"))
     return f"Ioctls outside of these calls: {duration(sum(ns for _, ns in outside))} ({', '.join(told)})"

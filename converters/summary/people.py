@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from ..base.units import count
+from ..facts import thresholds
 from ..facts.identity import is_sum, number_of, processes_of, shown_id
 from ..model import ThreadTimes
-from ..phrases.words import TOLD_APART, listed
-from .figures import TIDS, Who
+from ..phrases.words import listed
+from .figures import Who
 
 
 def who_of(members: list[ThreadTimes]) -> tuple[Who, ...]:
@@ -24,7 +25,7 @@ def who_of(members: list[ThreadTimes]) -> tuple[Who, ...]:
 
 
 def _first_ids(threads: list[ThreadTimes]) -> tuple[int, ...]:
-    return tuple(sorted(times.tid for times in threads if not is_sum(times.tid))[:TIDS])
+    return tuple(sorted(times.tid for times in threads if not is_sum(times.tid))[: thresholds.TIDS_KEPT])
 
 
 def people(who: Sequence[Who], *, apart: bool = False) -> str:
@@ -44,6 +45,6 @@ def people(who: Sequence[Who], *, apart: bool = False) -> str:
 def _people(name: str, entries: Sequence[Who], apart: bool) -> str:
     threads = sum(entry.threads for entry in entries)
     tids = sorted(tid for entry in entries for tid in entry.tids)
-    if apart and threads == len(tids) <= TOLD_APART:
+    if apart and threads == len(tids) <= thresholds.TOLD_APART:
         name += f" {', '.join(map(shown_id, tids))}"
     return f"{count(threads)} × {name}" if threads > 1 else name

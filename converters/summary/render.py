@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from ..base.text import printable
 from ..base.units import count, counted, duration, plural, share_scale
+from ..facts import thresholds
 from ..facts.contention import Contention
 from ..facts.identity import shown_id
 from ..model.losses import TIME, divided
@@ -47,14 +48,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-_TELLING = 100
-"""Unfinished waits are mentioned from 1/this of all time on."""
 _ENDLESS = 100_000
 """Width of a pipe: nothing is wrapped, so that grep and cut work."""
-_PIDS = 32
-"""Maximum number of processes listed by id."""
-_RANGES = 8
-"""How many ranges of process ids per name are listed."""
 _ASCII = str.maketrans({"→": "->", "│": "|", "≤": "<=", "×": "x", "…": "...", "µ": "u"})
 _NAMELESS = "frames without a name"
 """A note lists the files that have them."""
@@ -272,7 +267,7 @@ def _open_line(summary: Summary) -> list[RenderableType]:
 
     waits = [wait for wait in summary.waits if not (wait.still or wait.idle or wait.in_kernel)]
     number, time = sum(wait.open_count for wait in waits), sum(wait.open_time for wait in waits)
-    if not time or time * _TELLING < summary.times.wall:
+    if not time or time < thresholds.UNFINISHED * summary.times.wall:
         return []
     return [Text(f"{plural(number, 'wait')} had not ended: {duration(time)}, counted up to the end")]
 
@@ -280,7 +275,7 @@ def _open_line(summary: Summary) -> list[RenderableType]:
 def _who_line(summary: Summary, most: int) -> Text:
     from rich.text import Text
 
-    with_pids = len(_pids(summary)) - summary.kernel_threads <= _PIDS
+    with_pids = len(_pids(summary)) - summary.kernel_threads <= thresholds.PIDS_SHOWN
     own = [process for process in summary.processes if not process.in_kernel]
     names = [_process(process, with_pids=with_pids) for process in own[:most]]
     hidden = own[most:]
@@ -310,9 +305,10 @@ def _ranges(pids: Sequence[int]) -> str:
         else:
             ranges.append([pid, pid])
     shown = [
-        shown_id(first) if first == last else f"{shown_id(first)}-{shown_id(last)}" for first, last in ranges[:_RANGES]
+        shown_id(first) if first == last else f"{shown_id(first)}-{shown_id(last)}"
+        for first, last in ranges[: thresholds.PID_RANGES]
     ]
-    return ", ".join(shown) + (" …" if len(ranges) > _RANGES else "")
+    return ", ".join(shown) + (" …" if len(ranges) > thresholds.PID_RANGES else "")
 
 
 def _times_line(summary: Summary) -> Text:

@@ -9,22 +9,12 @@ from typing import Any
 
 from ..base.text import json_text
 from ..base.units import plural, share
+from ..facts import thresholds
 from ..facts.identity import kernel_id
 from ..facts.ranks import ranks_of, who
 from ..model import Profile
 from ..model.calls import CallTimes, together
 from ..model.sharing import SharedCall
-
-_TELLING = 2.0
-"""Calls that take so many times longer with others inside are said to serialise."""
-_MUCH = 0.1
-"""… if they do so for this share of their time, and if they have this share of the time of the longest ones."""
-_ENOUGH = 10
-"""So many calls without another process on the device tell how long one takes alone."""
-_WORKS = 0.5
-"""Share of the turns that is time on a core, from which on the call is said to work."""
-_UNEVEN = 2.0
-"""A process is named if its turns are so many times longer than the mean of the others'."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +41,7 @@ class Shared:
     @property
     def known_alone(self) -> bool:
         """Whether there were enough calls without another process on the device."""
-        return self.call.alone >= _ENOUGH
+        return self.call.alone >= thresholds.ALONE_CALLS
 
     def to_json(self) -> dict[str, Any]:
         """Times in ns, null when not known."""
@@ -104,7 +94,8 @@ def serialised(shared: Sequence[Shared]) -> tuple[str, ...]:
     longest = max((each.call.inside for each in shared), default=0)
     for each in shared:
         call, factor = each.call, each.factor
-        if factor is None or factor < _TELLING or call.shared < _MUCH * call.busy or call.inside < _MUCH * longest:
+        is_short = call.shared < thresholds.SHARED_TIME * call.busy or call.inside < thresholds.SHARED_LEAST * longest
+        if factor is None or factor < thresholds.SERIALISES or is_short:
             continue
         told = (
             f"{plural(len(each.each), 'process')} serialise in {call.name} on {call.device}: "
@@ -123,7 +114,7 @@ def _holder(each: Shared) -> tuple[str, ...]:
         return ()
     pid = max(held, key=lambda pid: (held[pid], -pid))
     others = (sum(turns.values()) - turns.get(pid, 0)) / (len(turns) - 1)
-    if turns.get(pid, 0) < _UNEVEN * others:
+    if turns.get(pid, 0) < thresholds.TURN_UNEVEN * others:
         return ()
     waited = {waiter for waiter, holder in each.call.waits if holder == pid}
     told = f"While {each.who(pid)} was inside and the next to return, {plural(len(waited), 'other process')} waited: "
@@ -138,7 +129,7 @@ def _what_the_time_is(each: Shared) -> tuple[str, ...]:
     blocked = sum(call.blocked for call in each.each.values())
     if not turns or blocked < on_core:
         return ()
-    if on_core >= _WORKS * turns:
+    if on_core >= thresholds.TURN_WORKS * turns:
         return ("The process that returns next is mostly on a core meanwhile: the call itself works, or polls.",)
     return (
         "The process that returns next is mostly blocked meanwhile, too: what it waits for is slow, or is held outside "

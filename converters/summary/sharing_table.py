@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 from ..base.text import printable
 from ..base.units import duration, plural, share
+from ..facts import thresholds
 from .sharing import Shared
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-_MOST = 10
-"""So many processes have a row and a column; the others share one."""
 _OTHERS = "…"
 _WAITED = "Waited"
 
@@ -62,7 +61,7 @@ def _folded(waits: Mapping[tuple[int, int], int]) -> dict[tuple[int, int], int]:
     """Waits between the processes that held others up, or waited, longest; 0 stands for the others."""
     held, waited = _sums(waits, 1), _sums(waits, 0)
     everybody = sorted({*held, *waited}, key=lambda pid: (-max(held.get(pid, 0), waited.get(pid, 0)), pid))
-    shown = set(everybody if len(everybody) <= _MOST else everybody[: _MOST - 1])
+    shown = set(everybody if len(everybody) <= thresholds.SHARING_ROWS else everybody[: thresholds.SHARING_ROWS - 1])
     found: dict[tuple[int, int], int] = {}
     for pair, ns in waits.items():
         waiter, holder = (pid if pid in shown else 0 for pid in pair)

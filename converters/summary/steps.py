@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..facts import thresholds
 from ..facts.hot_sites import hot_site
 from ..facts.slow_steps import slow_steps
 from ..facts.wait_sites import GAP, Sites
@@ -22,10 +23,6 @@ from ..model.sites import Site
 from ..model.steps import SlowSteps, Spent, Step, StepRun, Steps, StepWait
 from ..model.thread_clocks import ThreadClocks
 
-SLOWEST = 5
-"""Steps of a thread that are told one by one."""
-_WAITS = 8
-"""Places of waits of a thread, and of what it runs, that are kept apart."""
 NOWHERE = Site((), "")
 
 
@@ -121,7 +118,7 @@ class _Thread:
         seen = self._follow(called, begins, ends)
         names = self._scheduling.names
         walls = ends - begins
-        order = np.lexsort((begins, -walls))[:SLOWEST]
+        order = np.lexsort((begins, -walls))[: thresholds.SLOWEST_STEPS]
         return Steps(
             called.name,
             names[thread["process"]],
@@ -177,7 +174,7 @@ class _Thread:
         stacks, numbers = np.unique(self._samples["stack"][inside], return_counts=True)
         for stack, number in zip(stacks.tolist(), numbers.tolist(), strict=True):
             counts[self._places.running(stack)] += number
-        most = sorted(counts, key=lambda frames: (-counts[frames], frames))[:_WAITS]
+        most = sorted(counts, key=lambda frames: (-counts[frames], frames))[: thresholds.STEP_PLACES]
         return int(inside.sum()), tuple(StepRun(frames, counts[frames]) for frames in most)
 
     def _waits(self, begins: Array, ends: Array) -> Iterator[StepWait]:
@@ -193,5 +190,5 @@ class _Thread:
             site = self._places.of(stack)
             times[site] += int(time)
             counts[site] += number
-        longest = sorted(times, key=lambda site: (-times[site], site))[:_WAITS]
+        longest = sorted(times, key=lambda site: (-times[site], site))[: thresholds.STEP_PLACES]
         return (StepWait(site, times[site], counts[site]) for site in longest)

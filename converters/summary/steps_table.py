@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..base.text import printable
 from ..base.units import count, duration, plural, share
+from ..facts import thresholds
 from ..model.steps import Spent, Steps, StepWait
 from .steps_told import each_function, sentences
 from .tables import table
@@ -15,19 +16,15 @@ from .tables import table
 if TYPE_CHECKING:
     from rich.table import Table
 
-_THREADS = 3
-"""Threads whose waits and slowest steps are shown."""
 _WIDTH = 160
 """Characters of a line of text."""
-_MINOR = 100
-"""Waits of less than 1/this of the loop are not shown."""
 
 
 def steps_tables(found: Sequence[Steps], top: int) -> list[Table]:
     """A row per function and thread; then for the longest of these their waits, and their slowest steps."""
     found = each_function(found)
     made = [_overview(found, top)]
-    for each in found[:_THREADS]:
+    for each in found[: thresholds.STEP_THREADS]:
         if each.steps.waits or each.between.waits:
             made.append(_waits(each, top))
         if each.steps.count > 1:
@@ -84,7 +81,7 @@ def _waits(each: Steps, top: int) -> Table:
     made = table("Share", "A step", "Count", "Mean", last=title)
     loop = each.steps.wall + each.between.wall
     rows = [*_told("in", each.steps), *_told("between", each.between)]
-    rows = sorted((row for row in rows if row[1].time * _MINOR >= loop), key=lambda row: -row[1].time)
+    rows = sorted((row for row in rows if row[1].time >= thresholds.STEP_ROW * loop), key=lambda row: -row[1].time)
     for where, wait in rows[:top]:
         place = " → ".join(map(printable, wait.site.frames)) or "(no user stack)"
         place += f" │ {printable(wait.site.kernel)}" if wait.site.kernel else ""

@@ -7,12 +7,10 @@ from typing import Any
 
 from ..base.text import json_text
 from ..base.units import duration, plural, share
+from ..facts import thresholds
 from ..facts.identity import kernel_id
 from ..model.steps import SlowSteps, Spent, Steps
 from ..phrases.steps import slow_steps
-
-_FUNCTIONS = 3
-"""How many functions have a sentence."""
 
 
 def each_function(found: Sequence[Steps]) -> list[Steps]:
@@ -29,7 +27,7 @@ def each_function(found: Sequence[Steps]) -> list[Steps]:
 def sentences(found: Sequence[Steps]) -> tuple[str, ...]:
     """Sentences on the functions with the longest times, each in the thread with the longest one, its slow steps first;
     none without a whole step."""
-    functions = each_function(found)[: min(len({each.name for each in found}), _FUNCTIONS)]
+    functions = each_function(found)[: min(len({each.name for each in found}), thresholds.STEP_FUNCTIONS)]
     told: list[str] = []
     for each in functions:
         if each.steps.count:

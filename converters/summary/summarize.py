@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ..base.collection import no_collection
 from ..base.errors import StallscopeError
 from ..base.units import share
+from ..facts import thresholds
 from ..facts.groups import alike_of
 from ..facts.hot_function import hot_function
 from ..facts.identity import is_sum, number_of, processes_of
@@ -44,7 +45,6 @@ from .figures import NAMELESS, Process, Summary, Times, Wait, Who
 from .joined import answer_of_joined
 from .judging import OFF_CPU, read
 from .next_command import (
-    MINOR_CALLS,
     after_calls,
     after_path,
     after_samples,
@@ -61,8 +61,6 @@ from .sharing import serialised, shared_calls
 from .steps_told import sentences as sentences_of_steps
 from .verdicts import Judged
 
-_MOSTLY = 90
-"""Waits for a core are shown with a place that has at least this percentage of their time."""
 _NOWHERE = Site((), "")
 
 
@@ -182,11 +180,12 @@ def _of_calls(summary: Summary, processes: list[Process], chosen: Whom | None, p
     whole, wall = sum(each.time for each in summary.calls), summary.times.wall
     of_time = whole / wall if wall else 1.0
     # What takes little of the time holds nobody up, however slow one call is.
-    together = serialised(summary.shared) if of_time >= MINOR_CALLS else ()
+    together = serialised(summary.shared) if of_time >= thresholds.MINOR_CALLS else ()
     step = None
     if summary.duration_ns and processes:
         step = after_calls(of_time, bool(together), scope_of(processes, chosen))
-    minor = (f"{share(whole, wall)} of the threads' time is in calls.",) if whole and of_time < MINOR_CALLS else ()
+    is_minor = whole and of_time < thresholds.MINOR_CALLS
+    minor = (f"{share(whole, wall)} of the threads' time is in calls.",) if is_minor else ()
     told = answer_of_calls(summary.calls, profile.lost.get(WITHOUT_PROBE, 0))
     if is_joined(profile) and (sentence := answer_of_joined(profile, summary.calls, summary.shared)):
         told = (sentence, *answer_of_times(summary.call_times), *told[1:])
@@ -275,7 +274,7 @@ def _wait(members: list[_Member], whose: _Whose, flags: _Flags) -> Wait:
     of = whose.of(times)
     runnable = place.kind == CORE
     lost_in, lost_time = _most_often(members) if runnable else (_NOWHERE, 0)
-    nearly_always = lost_time * 100 >= _MOSTLY * total.time
+    nearly_always = lost_time >= thresholds.LOST_IN * total.time
     where = place.site if not runnable else lost_in if nearly_always else _NOWHERE
     return Wait(
         state=RUNNABLE.rstrip("-") if runnable else place.state,

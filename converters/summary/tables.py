@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..base.text import printable
 from ..base.units import Scale, count, duration, plural, share, share_scale, time_scale
+from ..facts import thresholds
 from .core_takers import sentence
 from .figures import NAMELESS, Running, Summary, Times, Wait
 from .people import people
@@ -19,18 +20,6 @@ if TYPE_CHECKING:
 
 WIDE = 110
 """From this width on, count, mean and max have columns of their own."""
-_LITTLE = 1_000
-"""Rows with less than 1/this of all time are folded into one."""
-_STILL = 2
-"""Up to this many places of processes that did not move have their own rows."""
-_OFTEN = 0.2
-"""The place where threads lost their core most often is named from this share of the wait on."""
-_WAKERS = 3
-"""Maximum number of wakers that are shown for a wait."""
-_MINOR = 50
-"""Wakers of less than 1/this of a wait's time are not shown."""
-_SAMPLES = 3
-"""Work with fewer samples is folded, too: its share means nothing."""
 
 
 def table(*numbers: str, last: str) -> Table:
@@ -72,13 +61,13 @@ def _chosen(summary: Summary, top: int) -> tuple[list[Wait], list[tuple[str, lis
     """Waits with their own rows, and those that share one, with its name."""
     kernel = [wait for wait in summary.waits if wait.in_kernel]
     still = [wait for wait in summary.waits if wait.still and not wait.in_kernel]
-    if len(still) <= _STILL:
+    if len(still) <= thresholds.STILL_ROWS:
         still = []
     others = [wait for wait in summary.waits if not wait.in_kernel and not (still and wait.still)]
     folds = summary.blocking is not None and not summary.shows_idle and not all(wait.idle for wait in others)
     for_work = [wait for wait in others if wait.idle and folds]
     others = _without(others, for_work)
-    telling = [wait for wait in others if wait.time * _LITTLE >= summary.times.wall] or others
+    telling = [wait for wait in others if wait.time >= thresholds.ROW * summary.times.wall] or others
     first = _first_of_mains([wait for wait in telling if not wait.idle])
     # The longest wait is the one that the answer is about, mostly, whoever waits.
     longest = _without(telling[:1], first)
@@ -161,7 +150,7 @@ def _where(wait: Wait, *, with_statistics: bool) -> Text:
         details += f" {share(wait.time, wait.threads_wall)}"
     if with_statistics and wait.count:
         details += f", {count(wait.count)} × {duration(wait.mean)}, max {duration(wait.max)}"
-    if wait.mostly[1] >= _OFTEN * wait.time and wait.mostly[0]:
+    if wait.mostly[1] >= thresholds.ROW_LOST_IN * wait.time and wait.mostly[0]:
         details += f", {share(wait.mostly[1], wait.time)} of it in {' → '.join(map(printable, wait.mostly[0]))}"
     if wait.takers:
         details += f"; {printable(sentence(wait.takers))}"
@@ -172,7 +161,8 @@ def _where(wait: Wait, *, with_statistics: bool) -> Text:
 
 def _woken_by(wait: Wait) -> str:
     """The main wakers, and their shares of the wait."""
-    shown = [(waker, time) for waker, time in wait.woken_by[:_WAKERS] if time * _MINOR >= wait.time]
+    least = thresholds.ROW_PART * wait.time
+    shown = [(waker, time) for waker, time in wait.woken_by[: thresholds.WAKERS_NAMED] if time >= least]
     texts = []
     for waker, time in shown:
         whom = f"{waker.process} ({waker.thread})" if waker.thread else waker.process
@@ -192,7 +182,7 @@ def running_table(summary: Summary, width: int, top: int) -> RenderableType:
     numbers = ("Time" if is_time else "Count", "Share", *(("Samples",) if wide else ()))
     whose = f"{base}; after a name: on cores" if is_time else f"all {weight.name}; after a name: of its"
     made = table(*numbers, last=f"What runs (Share: of {whose})")
-    telling = [each for each in summary.running if each.samples >= _SAMPLES] or list(summary.running)
+    telling = [each for each in summary.running if each.samples >= thresholds.ROW_SAMPLES] or list(summary.running)
     shown = telling[:top]
     names = set(map(id, shown))
     rest = [each for each in summary.running if id(each) not in names]

@@ -18,9 +18,6 @@ from ..rules.finding import Finding
 from ..rules.pool_anew import Pool
 from ..rules.verdict import Verdict
 
-_THREADS = 64
-"""Maximum number of threads listed of a finding."""
-
 
 class Judged(NamedTuple):
     """Verdicts, the most important first, and the threads that they are on."""
@@ -55,8 +52,8 @@ class Judged(NamedTuple):
             "waits": finding.count,
             "max_ns": finding.max,
             "samples": finding.samples,
-            "threads": [self._thread(thread) for thread in finding.threads[:_THREADS]],
-            "more_threads": max(len(finding.threads) - _THREADS, 0),
+            "threads": [self._thread(thread) for thread in finding.threads[: thresholds.VERDICT_THREADS]],
+            "more_threads": max(len(finding.threads) - thresholds.VERDICT_THREADS, 0),
             "places": [_place_json(place) for place in finding.places],
         }
 

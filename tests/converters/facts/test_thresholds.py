@@ -6,11 +6,16 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import blame_pins
+import fact_pins
 import pins
 import pytest
+import row_pins
+import said_pins as said
+from lock_profiles import lock
 from stallscope.converters.facts import thresholds
 from stallscope.converters.facts.thresholds import Threshold
 from stallscope.converters.rules import gil_main, turns
+from stallscope.converters.summary.locks_table import shown_locks
 from summary_profiles import MS, POLL, READ, SECOND, SLEEP, SPIN, facts_of, waiting
 from verdict_profiles import blocked, held_by_gil, herd, one, taking_turns, whole_host, with_quota, workers, yielding
 
@@ -30,6 +35,9 @@ class Pin(NamedTuple):
 
 
 PINS: dict[str, tuple[Pin, ...]] = {
+    "PASSES_ON": (Pin(0.019, 0.021, fact_pins.passes_on),),
+    "ROUGH": (Pin(0.0195, 0.0205, fact_pins.is_rough),),
+    "FEW_SAMPLES": (Pin(9, 10, fact_pins.are_enough),),
     "SIGNIFICANT": (
         Pin(0.049, 0.051, pins.held_up_for),
         Pin(0.049, 0.051, pins.held_up_beside_others),
@@ -42,11 +50,24 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "TELLING": (Pin(0.098, 0.102, pins.places_told),),
     "WORTH": (Pin(0.098, 0.102, lambda x: pins.is_second(with_quota(blocked(TEN, MS), round(x * TEN)))),),
     "WORTH_RUNNING": (Pin(0.39, 0.41, lambda x: pins.is_second(blocked(TEN, round(x * TEN)))),),
+    "MOSTLY": (
+        Pin(0.49, 0.51, said.waits_for_cores),
+        Pin(0.49, 0.51, said.waits_for_its_runtime),
+        Pin(0.49, 0.51, lambda x: said.fail(1_000 * x, 1_000)),
+    ),
     "UNCLEAR": (Pin(0.49, 0.51, pins.is_unclear),),
     "AT_WORK_SWITCHES": (Pin(4.8, 5, lambda x: pins.are_at_work(0.0001, round(10 * x))),),
     "AT_WORK_CPU": (Pin(0.0049, 0.0051, pins.are_at_work),),
     "SLIGHT": (Pin(0.019, 0.021, lambda x: pins.confidence(whole_host(one(READ, 9 * SECOND, runs=round(x * TEN))))),),
     "IDLE_CPU": (Pin(0.0099, 0.0101, pins.hardly_runs),),
+    "QUIET": (Pin(0.989, 0.991, fact_pins.is_quiet),),
+    "QUIET_BESIDE": (Pin(0.949, 0.951, fact_pins.is_quiet_beside),),
+    "GETS_ON": (Pin(0.0009, 0.0011, fact_pins.gets_on), Pin(0.0009, 0.0011, fact_pins.parked_beside)),
+    "ONE_WAIT": (Pin(0.949, 0.951, fact_pins.only_waits),),
+    "ENDS_ALIKE": (Pin(0.949, 0.951, fact_pins.ends_alike),),
+    "INTERVAL_WAITS": (Pin(2, 3, fact_pins.has_interval),),
+    "STEADY": (Pin(1.45, 1.55, fact_pins.is_steady), Pin(1.45, 1.55, fact_pins.is_steady_but_once)),
+    "NEEDED": (Pin(0.049, 0.051, fact_pins.is_needed),),
     "RELATED_NAMES": (Pin(6, 7, pins.related),),
     "CAUSE": (
         Pin(0.195, 0.205, pins.occupied),
@@ -61,6 +82,8 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "HELD_MATTERS": (Pin(0.199, 0.201, lambda x: blame_pins.has_it(10 * x, 10 * x)),),
     "HELD_MOSTLY": (Pin(0.49, 0.51, lambda x: blame_pins.has_it(4, 4 * x)),),
     "HOLDER_SHARE": (Pin(0.099, 0.101, blame_pins.having),),
+    "CONVOY_TIME": (Pin(99_000_000, 101_000_000, lambda x: fact_pins.is_in_convoy(x, 50)),),
+    "CONVOY_WAITS": (Pin(19, 20, lambda x: fact_pins.is_in_convoy(SECOND, x)),),
     "HERD_THREADS": (Pin(7, 8, lambda x: pins.is_herd(herd(round(x)))),),
     "HERD_RUNS": (Pin(19_900, 20_100, lambda x: pins.is_herd(herd(runs=x))),),
     "HERD_WAKEUPS": (Pin(99, 100, lambda x: pins.is_herd(herd(often=x))),),
@@ -97,6 +120,11 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "TURNS_RUN": (Pin(0.09, 0.11, lambda x: take_turns(2, first=x, waits=0.89)),),
     "TURNS_WAIT": (Pin(0.29, 0.31, lambda x: take_turns(2, 1.04, waits=0.52 * x / (1 - x))),),
     "TURNS_ALL": (Pin(0.89, 0.91, lambda x: take_turns(waits=x - 0.25, other=1 - x)),),
+    "HOT_FUNCTION": (Pin(0.49, 0.51, fact_pins.is_hot),),
+    "STEPS_FOR_MEDIAN": (Pin(9, 10, fact_pins.slow_among),),
+    "SLOW_STEPS_MATTER": (Pin(0.099, 0.101, fact_pins.slow_for),),
+    "REGULAR_STEPS": (Pin(2, 3, fact_pins.regular),),
+    "REGULAR_HAVE": (Pin(0.79, 0.81, fact_pins.regular_for),),
     "GIL_MATTERS": (Pin(0.049, 0.051, lambda x: bool(pins.gil_told(x))),),
     "GIL_HOLDER": (
         Pin(0.099, 0.101, lambda x: "loader" in pins.gil_told(0.5, x)),
@@ -117,6 +145,58 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "QUEUED_SAVES": (Pin(0.74, 0.76, pins.rival(one(SPIN, TEN, state="runnable-preempted"), TEN)),),
     "EXPLAINED": (Pin(0.985, 0.995, pins.between), Pin(0.985, 0.995, pins.before_running)),
     "MOSTLY_ONE": (Pin(0.69, 0.71, pins.said_of_busy),),
+    "ALONE": (Pin(0.59, 0.61, lambda x: said.is_alone(x, 4)),),
+    "ALONE_FAIR": (Pin(1.58, 1.62, lambda x: said.is_alone(x / 2, 2)),),
+    "HARDLY": (Pin(0.049, 0.051, said.are_idle),),
+    "CALLED_MOSTLY": (Pin(0.49, 0.51, said.calls_mostly),),
+    "NOT_SAMPLED": (Pin(0.49, 0.51, said.is_hidden),),
+    "BESIDE_LOCK": (Pin(0.195, 0.205, said.holds_up),),
+    "QUEUED_IN": (Pin(0.24, 0.26, said.queued_in),),
+    "ONE_SLEEPS": (Pin(0.49, 0.51, said.sleeps_in_it),),
+    "ONE_SLEEPS_MOST": (Pin(1.04, 1.06, said.sleeps_in_it),),
+    "LOST_IN": (Pin(0.89, 0.91, said.lost_in),),
+    "KNOT": (Pin(0.048, 0.052, said.is_knot),),
+    "PATH_PART": (Pin(0.049, 0.051, said.part_of_path),),
+    "STEP_PART": (Pin(0.049, 0.051, said.part_of_step),),
+    "MINOR_CALLS": (Pin(0.099, 0.101, said.are_minor),),
+    "CALLED_BY": (Pin(0.89, 0.91, said.called_by),),
+    "CALL_IN_IOCTL": (Pin(0.49, 0.51, said.in_ioctl),),
+    "CALLED_ITSELF": (
+        Pin(0.099, 0.101, lambda x: said.called_itself(x, 0)),
+        Pin(0.099, 0.101, lambda x: said.called_itself(0.001, x)),
+    ),
+    "FAILED_CALLS": (Pin(99, 100, lambda x: said.fail(x, 110)),),
+    "CALL_TIME_PART": (Pin(0.0009, 0.0011, said.part_of_time),),
+    "OUTSIDE_IOCTLS": (Pin(0.0099, 0.0101, said.is_outside),),
+    "SERIALISES": (Pin(1.95, 2.05, said.takes_longer),),
+    "SHARED_TIME": (Pin(0.099, 0.101, lambda x: bool(said.serialise(said.shared_call(shared=round(x * 10_000))))),),
+    "SHARED_LEAST": (Pin(0.099, 0.101, said.other_longer_than),),
+    "ALONE_CALLS": (Pin(9, 10, said.is_known_alone),),
+    "TURN_WORKS": (Pin(0.49, 0.51, said.call_works),),
+    "TURN_UNEVEN": (Pin(1.95, 2.05, said.holds_others_up),),
+    "ALIKE": (Pin(2, 3, said.are_alike),),
+    "ALIKE_MATTER": (Pin(0.049, 0.051, said.alike_matter),),
+    "OUTLIER": (Pin(3.45, 3.55, lambda x: said.stands_out(900, 900, 1_000, 1_100, 1_000 + x * 148.26)),),
+    "OUTLIER_MEDIAN": (Pin(0.249, 0.251, lambda x: said.stands_out(100, 100, 100, 100 * (1 + x))),),
+    "OUTLIER_SHARE": (Pin(0.099, 0.101, lambda x: said.stands_out(0.5, 0.5, 0.5, 0.5 + x, of_shares=True)),),
+    "TAKERS_TELL": (Pin(0.0099, 0.0101, said.tells_takers),),
+    "TAKER": (Pin(0.049, 0.051, said.takers_named),),
+    "TRACED_HAVE_CORES": (Pin(0.79, 0.81, said.traced_have_cores),),
+    "CORES_ASKED": (Pin(0.099, 0.101, lambda x: said.asks("thread", "core", x)),),
+    "CORES_ASKED_BESIDE_RUNNING": (Pin(0.29, 0.31, lambda x: said.asks("cpu", "core", x)),),
+    "BESIDE_SLEEP": (Pin(0.19, 0.21, lambda x: said.asks("sleep", "lock", x)),),
+    "ROW": (
+        Pin(0.0009, 0.0011, row_pins.has_row),
+        Pin(0.0009, 0.0011, lambda x: len(shown_locks([lock(), lock(time=round(x * TEN))], TEN))),
+    ),
+    "ROW_SAMPLES": (Pin(2, 3, row_pins.running_row),),
+    "ROW_LOST_IN": (Pin(0.19, 0.21, row_pins.names_lost_in),),
+    "ROW_PART": (Pin(0.019, 0.021, row_pins.names_waker), Pin(0.019, 0.021, row_pins.names_blocker)),
+    "RUNNING_ROW": (Pin(0.099, 0.101, row_pins.runs_in_table),),
+    "CONTENTION_ROW": (Pin(0.0099, 0.0101, row_pins.contention_row),),
+    "UNFINISHED": (Pin(0.0099, 0.0101, row_pins.tells_unfinished),),
+    "STEP_ROW": (Pin(0.0099, 0.0101, row_pins.step_row),),
+    "MATRIX_FROM": (Pin(2, 3, row_pins.has_matrix),),
 }
 """By the names of thresholds: a new one needs one, too."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 
-from stallscope.converters.facts.wakers import MOST, Waker, WokenBy, longest
+from stallscope.converters.facts import thresholds
+from stallscope.converters.facts.wakers import Waker, WokenBy, longest
 from stallscope.converters.model import Frame, Labels, Profile, Sample, Stack, ThreadTimes, ValueType
 from stallscope.converters.model.wakers import SEPARATOR, WAKER
 from stallscope.converters.summary.render import render
@@ -81,5 +82,7 @@ def test_printed_and_as_json() -> None:
 
 
 def test_only_the_longest_are_kept() -> None:
-    times = {Waker(f"p{i:02}", "", ()): i for i in range(2 * MOST)}
-    assert [each.time for each in longest(times)] == list(range(2 * MOST - 1, MOST - 1, -1))
+    times = {Waker(f"p{i:02}", "", ()): i for i in range(2 * thresholds.WAKERS_KEPT)}
+    assert [each.time for each in longest(times)] == list(
+        range(2 * thresholds.WAKERS_KEPT - 1, thresholds.WAKERS_KEPT - 1, -1)
+    )

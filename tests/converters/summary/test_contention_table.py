@@ -4,9 +4,10 @@ import io
 
 import pytest
 from processes import MS, SECOND, crowd, latencies, pools, process, profile, threads
+from stallscope.converters.facts import thresholds
 from stallscope.converters.facts.contention import contention_of
 from stallscope.converters.model import Profile
-from stallscope.converters.summary.contention_table import TOP, rows
+from stallscope.converters.summary.contention_table import rows
 from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
 
@@ -83,7 +84,7 @@ def test_no_table_without_processes() -> None:
     assert "Queued" not in shown(made)
 
 
-@pytest.mark.parametrize("names", [TOP, TOP + 1, 300])
+@pytest.mark.parametrize("names", [thresholds.CONTENTION_ROWS, thresholds.CONTENTION_ROWS + 1, 300])
 def test_table_is_bounded(names: int) -> None:
     made = profile()
     for i in range(names):
@@ -91,11 +92,13 @@ def test_table_is_bounded(names: int) -> None:
         process(made, 10 * i + 1, name)
         threads(made, 10 * i + 1, name, "x", on_cpu=SECOND - i)
     found = rows(contention_of(made))
-    assert len(found) == min(names, TOP + 1)
+    assert len(found) == min(names, thresholds.CONTENTION_ROWS + 1)
     assert sum(group.threads for group in found) == names
-    assert [group.on_cpu for group in found[:TOP]] == [SECOND - i for i in range(TOP)]
-    if names > TOP:
-        assert found[-1].process == ("1 more name" if names == TOP + 1 else "295 more names")
+    assert [group.on_cpu for group in found[: thresholds.CONTENTION_ROWS]] == [
+        SECOND - i for i in range(thresholds.CONTENTION_ROWS)
+    ]
+    if names > thresholds.CONTENTION_ROWS:
+        assert found[-1].process == ("1 more name" if names == thresholds.CONTENTION_ROWS + 1 else "295 more names")
 
 
 def test_hostile_names() -> None:

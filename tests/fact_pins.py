@@ -1,0 +1,137 @@
+"""Facts of profiles made by hand, by the quantity that a threshold is compared with. See pins.py."""
+
+from __future__ import annotations
+
+import numpy as np
+from idle_hosts import NETWORK, POOL, SLEEP, TIMER, Host, kinds
+from lock_profiles import lock
+from stallscope.converters.facts.hot_function import hot_function
+from stallscope.converters.facts.locks import is_convoy
+from stallscope.converters.facts.sampling import are_few, shown_share
+from stallscope.converters.facts.shared_frames import shared_frames
+from stallscope.converters.facts.slow_steps import Slow, slow_steps
+from stallscope.converters.model import Module, Profile, Sample, ValueType
+from summary_profiles import EXE, MS, READ, SECOND, Tracee, empty, facts_of, user
+from summary_profiles import POOL as PARKED
+from verdict_profiles import one
+
+TEN = 10 * SECOND
+
+
+def passes_on(x: float) -> bool:
+    """Whether a function with a second caller, which has this share of its time, is one of many waits."""
+    stacks = [(user(EXE, caller, "wait_here"), time) for caller, time in (("load", 1 - x), ("save", x))]
+    return bool(shared_frames([(stack, round(time * TEN)) for stack, time in stacks]).called)
+
+
+def is_rough(x: float) -> bool:
+    """Whether half of the samples, of which the standard error is this, are told without decimals."""
+    return "about" in shown_share(round(0.25 / x**2 / 2), 1, 2)
+
+
+def are_enough(x: float) -> bool:
+    return not are_few(round(x), 1, 1)
+
+
+def is_quiet(x: float) -> bool:
+    return facts_of(one(READ, round(x * TEN), runs=round((1 - x) * TEN))).is_quiet((1, 1))
+
+
+def is_quiet_beside(x: float) -> bool:
+    """Whether a thread of a pool is quiet that waits for this share of its time, beside one that is."""
+    profile = empty()
+    Tracee(profile, 1, "app", 2, "w").wait(PARKED, "interruptible", TEN)
+    Tracee(profile, 1, "app", 3, "w").run(round((1 - x) * TEN)).wait(PARKED, "interruptible", round(x * TEN))
+    return (1, 3) in facts_of(profile).standing.quiet
+
+
+def gets_on(x: float) -> bool:
+    """Whether two parked threads are idle beside a main thread that runs for this share of its time."""
+    profile = one(READ, round((1 - x) * TEN), runs=round(x * TEN))
+    for tid in (2, 3):
+        Tracee(profile, 1, "app", tid, "w").wait(PARKED, "interruptible", TEN)
+    return bool(facts_of(profile).standing.idle)
+
+
+def parked_beside(x: float) -> bool:
+    """The same where it is recorded that the main thread ends their waits."""
+    host = Host()
+    for tid in (8, 9):
+        host.wait(7, tid, POOL, 1_000, ("app-7", 7, "app"), NETWORK)
+    made = host.made()
+    made.threads[0].on_cpu = round(x * SECOND)
+    return bool(kinds(made))
+
+
+def only_waits(x: float) -> bool:
+    """Whether a thread is idle that waits for its timer for this share of its time."""
+    return bool(kinds(Host().wait(7, 7, SLEEP, round(x * 1_000), TIMER, each=90).made()))
+
+
+def ends_alike(x: float) -> bool:
+    """Whether one is that its timer wakes for this share of its waits, and the network for the rest."""
+    host = Host().wait(7, 7, SLEEP, round(x * 1_000), TIMER, each=10)
+    return bool(kinds(host.wait(7, 7, SLEEP, 1_000 - round(x * 1_000), NETWORK, each=10).made()))
+
+
+def has_interval(x: float) -> bool:
+    return bool(kinds(Host().wait(7, 7, SLEEP, 980, TIMER, each=980 // round(x)).made()))
+
+
+def is_steady(x: float) -> bool:
+    """Whether a timer is whose longest sleep is so many times the mean."""
+    return bool(kinds(Host().wait(7, 7, SLEEP, 980, TIMER, each=98, longest=round(98 * x)).made()))
+
+
+def is_steady_but_once(x: float) -> bool:
+    """Whether one is that was late once, and whose other sleeps are so many times the shortest in the mean."""
+    profile = Host().wait(7, 7, SLEEP, 980, TIMER, each=49, longest=150).made()
+    shortest = (980 - 150) * MS / 19 / x
+    profile.samples[0] = profile.samples[0]._replace(values=(980 * MS, 20, round(shortest), 150 * MS))
+    return bool(kinds(profile))
+
+
+def is_needed(x: float) -> bool:
+    """Whether a timer is for which another thread waits for this share of its time."""
+    host = Host().wait(7, 8, SLEEP, 980, TIMER, each=98)
+    return 8 not in kinds(host.wait(7, 7, POOL, round(x * 1_000), ("app-7", 8, "maker"), TIMER).made())
+
+
+def is_in_convoy(time: float, waits: float) -> bool:
+    return is_convoy(lock(queue=round(time), queue_waits=round(waits)))
+
+
+def is_hot(x: float) -> bool:
+    profile = Profile([ValueType("on-cpu", "nanoseconds"), ValueType("samples", "count")])
+    pack = Module("/srv/app/libpack.so")
+    for stack, share in ((user(pack, "pack_message"), x), (user(EXE, "main"), 1 - x)):
+        profile.samples.append(Sample(stack, (round(share * TEN), 9), (("state", "running"),)))
+    return bool(hot_function(profile))
+
+
+def slow(*walls: float) -> Slow | None:
+    return slow_steps(np.array(walls, np.int64))
+
+
+def slow_among(x: float) -> bool:
+    """Whether a slow step among so many is told."""
+    return slow(*[100] * (round(x) - 1), 10_000) is not None
+
+
+def slow_for(x: float) -> bool:
+    """Whether a slow step with this share of the time is."""
+    return slow(*[100] * 99, 9_900 * x / (1 - x)) is not None
+
+
+def regular(x: float) -> bool:
+    """Whether so many slow steps, every tenth one, come regularly."""
+    found = slow(*[10_000, *[100] * 9] * round(x))
+    return found is not None and found.every is not None
+
+
+def regular_for(x: float) -> bool:
+    """Whether every tenth step is told that has this share of the slow steps' time, another one the rest."""
+    walls: list[float] = [10_000, *[100] * 9] * 4
+    walls[15] = 40_000 * (1 - x) / x
+    found = slow(*walls)
+    return found is not None and found.every is not None
