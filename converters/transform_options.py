@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from .base.errors import StallscopeError
-from .base.units import share
+from .model.remarks import Kept
 from .transforms import labels, names, samples, select, stacks
 from .transforms.weight import value_name
 from .writers.base.options import WriteOptions, value_index
@@ -120,7 +120,7 @@ def apply(profile: Profile, steps: Sequence[Step], value: str = "") -> Profile:
             narrowed.append(step.told)
         left = total
     if narrowed:
-        profile.comments = [*profile.comments, f"kept {share(left, whole)} of {name}: {' '.join(narrowed)}"]
+        profile.comments = [*profile.comments, Kept(left, whole, name, tuple(narrowed))]
     return profile
 
 

@@ -16,6 +16,7 @@ from .gil import GilTimes
 from .locks import LockTimes
 from .neighbours import Neighbour
 from .processes import ProcessTimes
+from .remarks import Comment
 from .samples import Sample, ValueType
 from .sharing import SharedCall
 from .steps import Steps
@@ -67,7 +68,7 @@ class Profile:
     threads: list[ThreadTimes] = field(default_factory=list)
     lost: dict[str, int] = field(default_factory=dict)
     """Number of missing items by kind, zeros included: ``{"lost events": 0, "stacks cut short": 3}``."""
-    comments: list[str] = field(default_factory=list)
+    comments: list[Comment] = field(default_factory=list)
     timeline: Timeline | None = None
     """The times of calls, if the source has them; dropped when the samples are changed."""
     details: Details | None = None

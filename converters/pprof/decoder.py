@@ -108,7 +108,7 @@ class _Decoder:
     def profile(self) -> Profile:
         """The whole profile."""
         outer = self._outer
-        profile = Profile([], start_ns=outer.time_nanos, duration_ns=outer.duration_nanos, comments=self._comments)
+        profile = Profile([], start_ns=outer.time_nanos, duration_ns=outer.duration_nanos, comments=[*self._comments])
         sums = [self._value_type(data) for data in outer.sample_type]
         if self._metadata is not None:
             columns, self._foreign = metadata.decode(self._metadata, profile)

@@ -178,7 +178,8 @@ class _Encoder:
         pb = self._pb
         locations = [self._location_bytes(group, i) for group, i in self._locations.items()]
         generated = metadata.for_people(self._profile)
-        comments = [self._string(text) for text in (*generated, *self._profile.comments)]
+        texts = [comment for comment in self._profile.comments if isinstance(comment, str)]
+        comments = [self._string(text) for text in (*generated, *texts)]
         tables = pb.Profile(location=locations, comment=comments, mapping=self._mappings())
         for (name, system_name, file, start_line), i in self._functions.items():
             function = pb.Function(id=i, name=self._string(name), filename=self._string(file), start_line=start_line)

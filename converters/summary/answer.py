@@ -10,7 +10,9 @@ from ..facts.facts import Facts
 from ..facts.identity import kernel_id
 from ..facts.sampling import are_few, shown_share
 from ..facts.wait_kinds import LOCK
+from ..model.remarks import WaitsHidden
 from ..phrases.gil import gil_sentence
+from ..phrases.remarks import tells_the_rest
 from ..phrases.sentences import Sentences, everyone
 from ..phrases.words import listed, on_cores
 from ..rules import busy, crowd, deadlock, gil_main
@@ -26,8 +28,6 @@ NO_WAIT = "trouble"
 """`Answer.kind` for problems with threads and cores."""
 _IDLY = 20
 """Nothing but idle threads is to be seen if other waits have at most 1/this of their time."""
-_TELLS_THE_REST = "tells where the rest goes"
-"""The end of a comment in which an engine names the command for waits that this user may run."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def answer(summary: Summary, facts: Facts, judgement: Judgement) -> Answer:
     if first.finding and (rest := beside_lock(first.finding, facts)) and not _tells_of_gil(first, summary):
         said = f"{words.of(replace(first, effect=None)).removesuffix('.')}; {rest[:1].lower()}{rest[1:]}"
     if summary.weight and first.rule in (busy.RULE, crowd.RULE) and (work := _work_sentence(summary)):
-        second = work
+        second = work if summary.waits else _with_hidden(summary, work)
     sentences = tuple(filter(None, (said, second, still)))
     is_gil = first.rule == gil_main.RULE
     return Answer(
@@ -103,21 +103,25 @@ def _of_samples(summary: Summary) -> tuple[str, ...]:
     work = _work_sentence(summary) or "No sample found a thread at work."
     if not summary.times.wall:
         return (work,)
-    hidden = hidden_part(summary, sum(each.weight for each in summary.running))
-    if hidden and not work.startswith(hidden):
-        work = f"{hidden} {work}"
+    work = _with_hidden(summary, work)
     times = summary.times
     whom = everyone(times.threads)
     if times.on_cpu * 2 < times.wall:
         rest = f"{share(times.on_cpu, times.wall)} of the time of {whom} is on a core"
-        return work, f"{rest}: {_who_tells_the_rest(summary)} {_TELLS_THE_REST}."
+        return work, f"{rest}: {tells_the_rest(_rest_tool(summary))}."
     return work, f"{on_cores(whom, times.on_cpu, times.runnable, times.wall)}."
 
 
-def _who_tells_the_rest(summary: Summary) -> str:
+def _with_hidden(summary: Summary, work: str) -> str:
+    """After what was not sampled, if that is much."""
+    hidden = hidden_part(summary, sum(each.weight for each in summary.running))
+    return f"{hidden} {work}" if hidden else work
+
+
+def _rest_tool(summary: Summary) -> str:
     """A command, the one that the engine names if it does not show waits to this user."""
-    named = (comment.removesuffix(_TELLS_THE_REST) for comment in summary.comments if comment.endswith(_TELLS_THE_REST))
-    return next(named, "trace-wall or trace-offcpu").rpartition(": ")[2].strip()
+    named = (each.command for each in summary.comments if isinstance(each, WaitsHidden))
+    return next(named, "trace-wall or trace-offcpu")
 
 
 def _work_sentence(summary: Summary) -> str:
@@ -129,7 +133,7 @@ def _work_sentence(summary: Summary) -> str:
         return ""
     what = "time on cores" if summary.weight.unit == "nanoseconds" else summary.weight.name
     if are_few(top.samples, top.weight, top.whose.threads_weight):
-        return "" if summary.waits else few_of_work(summary, total, sum(work.samples for work in summary.running))
+        return "" if summary.waits else few_of_work(summary, sum(work.samples for work in summary.running))
     where = " → ".join(top.frames) or "the kernel"
     if top.in_kernel and top.frames:
         where += ", in the kernel"

@@ -23,6 +23,8 @@ from ..model.copies import Copies
 from ..model.display import USUAL, CallsView
 from ..model.locks import LockTimes
 from ..model.next_step import NextStep
+from ..model.remarks import Comment, plain
+from ..phrases.remarks import worded
 from . import answers, copies
 from .blocking import Blocking
 from .call_time import CallTime
@@ -214,7 +216,8 @@ class Summary:
     weight: ValueType | None
     """Type of `Running.weight`; None without on-CPU samples."""
     lost: dict[str, int]
-    comments: tuple[str, ...]
+    comments: tuple[Comment, ...]
+    """Caveats are among the sentences of `answer`, too."""
     judged: Judged = NOT_JUDGED
     """What `answer` is made of, and what is told elsewhere."""
     trouble: tuple[str, ...] = ()
@@ -296,7 +299,8 @@ class Summary:
             **({"steps": [steps_json(each) for each in self.steps]} if self.steps else {}),
             **({"waits_for": self.blocking.to_json()} if self.blocking else {}),
             "lost": {json_text(kind): count for kind, count in self.lost.items()},
-            "comments": [json_text(comment) for comment in self.comments],
+            "comments": [json_text(text) for text in worded(self.comments)],
+            "remarks": [each for each in plain(self.comments, json_text) if not isinstance(each, str)],
         }
 
 

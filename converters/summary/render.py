@@ -13,7 +13,9 @@ from ..base.text import printable
 from ..base.units import count, counted, duration, plural, share_scale
 from ..facts.contention import Contention
 from ..facts.identity import shown_id
-from ..model.losses import TIME, divided
+from ..model.losses import NAMELESS, divided, time_of
+from ..model.remarks import FramesNameless
+from ..phrases.remarks import worded
 from . import contention_table, outside_ioctls
 from .answers_table import answer_blocks
 from .blocking_table import blocking_blocks
@@ -56,8 +58,6 @@ _PIDS = 32
 _RANGES = 8
 """How many ranges of process ids per name are listed."""
 _ASCII = str.maketrans({"→": "->", "│": "|", "≤": "<=", "×": "x", "…": "...", "µ": "u"})
-_NAMELESS = "frames without a name"
-"""A note lists the files that have them."""
 _TRAILING = re.compile(r" +(?=\n)")
 
 
@@ -225,7 +225,7 @@ def _last_lines(summary: Summary, width: int, parts: Parts) -> list[RenderableTy
 
     lines: list[RenderableType] = [Text(), _lost_line(summary, in_short=not parts.notes)]
     if parts.notes:
-        lines += [Text(f"Note: {printable(comment)}") for comment in summary.comments]
+        lines += [Text(f"Note: {printable(text)}") for text in worded(summary.comments)]
     if missing := left_out(summary, parts, with_processes=_with_processes(summary, width)):
         lines.append(Text(f"Shortened: no room for {', '.join(missing)}; -v prints all.", style="dim"))
     elif parts.shortened:
@@ -355,8 +355,8 @@ def _lost_line(summary: Summary, *, in_short: bool = False) -> Text:
     from rich.text import Text
 
     lost = dict(summary.lost)
-    if any(comment.startswith(_NAMELESS) for comment in summary.comments):
-        lost.pop(_NAMELESS, None)
+    if any(isinstance(comment, FramesNameless) for comment in summary.comments):  # it tells more
+        lost.pop(NAMELESS, None)
     if not summary.lost:
         return Text("Lost: unknown, nothing was counted")
     missing, cut = divided(lost)
@@ -366,7 +366,7 @@ def _lost_line(summary: Summary, *, in_short: bool = False) -> Text:
     for i, (kind, number) in enumerate(missing.items()):
         text.append(", " if i else "")
         text.append(counted(number, printable(kind)), style="bold red")
-        if time := lost.get(f"{TIME}{kind}"):
+        if time := lost.get(time_of(kind)):
             text.append(f" ({duration(time)})")
     for i, (kind, number) in enumerate(cut.items()):
         text.append(", " if i else "; ")

@@ -23,11 +23,12 @@ from ..facts.wait_sums import LOST, Place, Sum, Sums, Thread
 from ..facts.wakers import longest
 from ..model import Profile, ThreadTimes
 from ..model.calls import WITHOUT_PROBE
-from ..model.caveats import without_caveats
 from ..model.next_step import Whom
+from ..model.remarks import is_caveat
 from ..model.sites import Site
 from ..model.states import BLOCKED, RUNNABLE
 from ..phrases.gil import gil_sentence
+from ..phrases.remarks import word
 from ..phrases.sentences import Sentences, all_of_cores
 from ..rules import gil_main
 from ..rules.ranking import Judgement, judge
@@ -75,8 +76,9 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
     among them they are unknown, never guessed.
     """
     summary = _summarize(profile, chosen)
-    first, comments = without_caveats(summary.comments)
-    return replace(summary, answer=(*first, *summary.answer), comments=comments)
+    first = tuple(f"{word(comment)}." for comment in summary.comments if is_caveat(comment))
+    others = tuple(comment for comment in summary.comments if not is_caveat(comment))
+    return replace(summary, answer=(*first, *summary.answer), comments=others)
 
 
 @no_collection()

@@ -14,6 +14,7 @@ from ..base.errors import StallscopeError
 from ..base.units import BILLION, BILLIONTHS
 from ..model import Frame, Labels, Module, Profile, Sample, Stack, ValueType, parts
 from ..model.ranks import LABELS
+from ..model.remarks import Comment, OfSide
 from ..writers.base.options import WriteOptions, value_index
 from .labels import Without
 from .samples import ByFrame
@@ -152,7 +153,7 @@ def _title(before: Profile, after: Profile) -> str:
     return f"{after.title or 'after'}, compared with {before.title or 'before'}"
 
 
-def _comments(before: Profile, after: Profile) -> list[str]:
+def _comments(before: Profile, after: Profile) -> list[Comment]:
     both = [text for text in after.comments if text in before.comments]
     sides = ((BEFORE, before), (AFTER, after))
-    return both + [f"{side}: {text}" for side, each in sides for text in each.comments if text not in both]
+    return both + [OfSide(side, text) for side, each in sides for text in each.comments if text not in both]

@@ -17,6 +17,7 @@ from stallscope.converters import pprof
 from stallscope.converters.convert import main
 from stallscope.converters.model import Frame, Profile, Sample, ValueType
 from stallscope.converters.model.display import Display
+from stallscope.converters.phrases.remarks import worded
 from stallscope.converters.readers import detect
 from stallscope.converters.summary.summarize import summarize
 from summary_profiles import model_case
@@ -153,7 +154,7 @@ def test_filters_are_told_in_the_report_and_in_the_file(tmp_path: Path, capfd: p
     assert "trace-convert: kept 75.0 % of samples: --keep process=python\n" in capfd.readouterr().err
     with out.open("rb") as file:
         profile = pprof.load(file)
-    assert profile.comments == ["kept 75.0 % of samples: --keep process=python"]
+    assert worded(profile.comments) == ["kept 75.0 % of samples: --keep process=python"]
     assert [sample.values for sample in profile.samples] == [(3,)]
 
 
