@@ -24,6 +24,7 @@ from ..model.display import USUAL, CallsView
 from ..model.locks import LockTimes
 from ..model.next_step import NextStep
 from ..model.remarks import Comment, plain
+from ..phrases.next_steps import tells
 from ..phrases.remarks import worded
 from . import answers, copies
 from .blocking import Blocking
@@ -275,7 +276,7 @@ class Summary:
             "thresholds": thresholds_json(),
             "trouble": [json_text(sentence) for sentence in self.trouble],
             "next": self.next_step
-            and {"command": json_text(self.next_step.command), "tells": json_text(self.next_step.tells)},
+            and {"command": json_text(self.next_step.command), "tells": json_text(tells(self.next_step))},
             "processes": [
                 {"name": json_text(p.name), "pids": kernel_ids(p.pids), "ended": p.ended} for p in self.processes
             ],

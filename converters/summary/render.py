@@ -15,6 +15,7 @@ from ..facts.contention import Contention
 from ..facts.identity import shown_id
 from ..model.losses import NAMELESS, divided, time_of
 from ..model.remarks import FramesNameless
+from ..phrases.next_steps import tells
 from ..phrases.remarks import worded
 from . import contention_table, outside_ioctls
 from .answers_table import answer_blocks
@@ -231,8 +232,8 @@ def _last_lines(summary: Summary, width: int, parts: Parts) -> list[RenderableTy
     elif parts.shortened:
         lines.append(Text("Shortened to fit a screen: -v prints all rows.", style="dim"))
     if step := summary.next_step:
-        command, tells = printable(step.command), printable(step.tells)
-        lines.append(Text("Next: ").append(command, style="bold").append(f"  # {tells}", style="dim"))
+        command, shows = printable(step.command), printable(tells(step))
+        lines.append(Text("Next: ").append(command, style="bold").append(f"  # {shows}", style="dim"))
     return lines
 
 
