@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..base.units import plural, share
 from ..facts import thresholds
@@ -42,6 +42,8 @@ class Answer:
     deadlock: bool = False
     judged: str = ""
     """The kind of the first verdict."""
+    told: tuple[Verdict, ...] = ()
+    """Of which it tells."""
     victim: int = 0
     """The kernel's id of the thread that waits most in the first sentence and has moved; 0 if there is none."""
 
@@ -57,11 +59,12 @@ def answer(summary: Summary, facts: Facts, judgement: Judgement) -> Answer:
     first = judgement.first
     if not first:
         return Answer((still or _nothing(summary),))
-    said, second = words.of(first), words.of(judgement.second) if judgement.second else ""
+    follows = judgement.second
+    said, second = words.of(first), words.of(follows) if follows else ""
     if first.finding and (rest := beside_lock(first.finding, facts)) and not _tells_of_gil(first, summary):
-        said = f"{words.of(replace(first, effect=None)).removesuffix('.')}; {rest[:1].lower()}{rest[1:]}"
+        said = words.with_rest(first, rest)
     if summary.weight and first.rule in (busy.RULE, crowd.RULE) and (work := _work_sentence(summary)):
-        second = work if summary.waits else _with_hidden(summary, work)
+        second, follows = work if summary.waits else _with_hidden(summary, work), None
     sentences = tuple(filter(None, (said, second, still)))
     is_gil = first.rule == gil_main.RULE
     return Answer(
@@ -70,6 +73,7 @@ def answer(summary: Summary, facts: Facts, judgement: Judgement) -> Answer:
         explained=is_gil or bool(first.cause or first.effect),
         deadlock=first.rule == deadlock.RULE,
         judged=first.kind,
+        told=tuple(filter(None, (first, follows))),
         victim=kernel_id(min(first.pids)) if is_gil else _victim(first.finding, facts),
     )
 

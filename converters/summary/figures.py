@@ -223,6 +223,8 @@ class Summary:
     """What `answer` is made of, and what is told elsewhere."""
     trouble: tuple[str, ...] = ()
     """Problems with threads and cores, in sentences (rules `quota`, `crowd`, `pool-anew`)."""
+    untold: tuple[str, ...] = ()
+    """Those of which `answer` does not tell."""
     contention: tuple[Contention, ...] = ()
     """See `contention.contention_of`."""
     calls: tuple[Calls, ...] = ()

@@ -23,7 +23,7 @@ threads together. Threads that sleep outside of a lock do so at the same time.""
 
 
 def beside_lock(lock: Finding, facts: Facts) -> str:
-    """``The rest of their time: 13.9 % waiting for a core, 3.1 % blocked in flush_log → fsync.``; "" if nothing of it
+    """``the rest of their time: 13.9 % waiting for a core, 3.1 % blocked in flush_log → fsync``; "" if nothing of it
     can hold others up.
 
     ``lock``: a wait for a lock. Names are unescaped (hostile).
@@ -52,7 +52,7 @@ def beside_lock(lock: Finding, facts: Facts) -> str:
     told = [each for each in sorted(found, reverse=True) if each[0] >= _AT_A_TIME * duration][:_MOST]
     if not any(names_a_place for _, _, names_a_place in told):
         return ""
-    return f"The rest of their time: {', '.join(f'{share(time, lock.wall)} {text}' for time, text, _ in told)}."
+    return f"the rest of their time: {', '.join(f'{share(time, lock.wall)} {text}' for time, text, _ in told)}"
 
 
 def _queued(times: Mapping[tuple[str, ...], int]) -> tuple[str, bool]:

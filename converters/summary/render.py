@@ -190,8 +190,8 @@ def _encodable(text: str, encoding: str | None) -> str:
 def _blocks(summary: Summary, width: int, parts: Parts) -> list[RenderableType]:
     from rich.text import Text
 
-    more = [sentence for sentence in summary.trouble if sentence not in summary.answer]
-    blocks: list[RenderableType] = [Text(printable(sentence), style="bold") for sentence in [*summary.answer, *more]]
+    sentences = (*summary.answer, *summary.untold)
+    blocks: list[RenderableType] = [Text(printable(sentence), style="bold") for sentence in sentences]
     blocks += [Text(), _who_line(summary, parts.names)]
     if summary.times.wall:
         blocks.append(_times_line(summary))

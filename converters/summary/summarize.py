@@ -116,6 +116,7 @@ def _summarize(profile: Profile, chosen: Whom | None) -> Summary:
         comments=tuple(profile.comments),
         judged=Judged((*judgement.verdicts, *judgement.blamed, *judgement.still), threads),
         trouble=all_of_cores(judgement.verdicts),
+        untold=all_of_cores(judgement.verdicts),
         contention=contention,
         calls=calls,
         alike=groups_of(profile, _functions(calls, profile), active, functools.partial(thread_pattern, main=False)),
@@ -152,7 +153,8 @@ def _summarize(profile: Profile, chosen: Whom | None) -> Summary:
     told_all = (*sentences_of_steps(summary.steps), path, *with_blame(told.sentences, blamed), of_gil)
     sentences = (few_of_threads(profile), *told_all)
     sentences = tuple(filter(None, sentences))
-    return replace(summary, answer=sentences, next_step=step)
+    untold = all_of_cores(judgement.verdicts, told.told)
+    return replace(summary, answer=sentences, untold=untold, next_step=step)
 
 
 def _of_gil(summary: Summary, judgement: Judgement) -> str:
