@@ -17,7 +17,7 @@ from ..facts.locks import lock_json, ranked
 from ..facts.thread_names import thread_pattern
 from ..facts.wait_kinds import CORE
 from ..facts.wakers import WokenBy, waker_json
-from ..model import ValueType
+from ..model import Stack, ValueType
 from ..model.answers import Answer
 from ..model.copies import Copies
 from ..model.display import USUAL, CallsView
@@ -30,12 +30,13 @@ from . import answers, copies
 from .blocking import Blocking
 from .call_time import CallTime
 from .calls import Calls
+from .core_takers import Takers
 from .critical import Critical
 from .events import Counted
 from .outliers import Group
 from .sharing import Shared
 from .steps_told import steps_json
-from .verdicts import NOT_JUDGED, Judged, thresholds_json
+from .verdicts import NOT_JUDGED, Judged, stack_json, thresholds_json
 
 if TYPE_CHECKING:
     from ..model.steps import Steps
@@ -47,8 +48,6 @@ NAMELESS = "[unknown]"
 """The name of processes that ended before their name was known."""
 TIDS = 4
 """Maximum number of thread ids kept per thread name."""
-QUOTA, TRACED, OTHERS, UNCLEAR = "quota", "traced", "others", "unclear"
-"""A quota stopped them; processes that were traced had the cores; others, which were not traced; one or the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,19 +111,6 @@ class Who:
 
 
 @dataclass(frozen=True, slots=True)
-class Takers:
-    """Why cores were not free."""
-
-    kind: str
-    names: tuple[tuple[str, float], ...] = ()
-    """The processes (hostile) that used most of these cores' time, with the average number of cores."""
-    cores: int = 0
-    """How many cores the waiting threads may use."""
-    cgroup: str = ""
-    """The control group (hostile) whose quota stopped them."""
-
-
-@dataclass(frozen=True, slots=True)
 class Wait:
     """All intervals in which threads waited in the same place in the same state. Times in ns."""
 
@@ -165,6 +151,8 @@ class Wait:
     """Who ended the waits, if that was recorded; longest first."""
     idle_by: str = ""
     """What shows that these threads are idle: a kind of `idle`; "" if nobody knows who ends their waits."""
+    stack: Stack = ()
+    """All frames of the stack with most of the time, if the row is of one place."""
 
     @property
     def runnable(self) -> bool:
@@ -325,6 +313,7 @@ def _wait_json(wait: Wait, wall: int) -> dict[str, Any]:
         "kind": wait.kind,
         "frames": [json_text(frame) for frame in wait.frames],
         "kernel_wait": json_text(wait.kernel),
+        "stack": stack_json(wait.stack),
         "time_ns": wait.time,
         "share": _fraction(wait.time, wall),
         "threads_share": _fraction(wait.time, wait.threads_wall),
@@ -351,18 +340,9 @@ def _wait_json(wait: Wait, wall: int) -> dict[str, Any]:
 
 def _core_json(wait: Wait) -> dict[str, Any]:
     return {
-        "cores_had_by": wait.takers and _takers_json(wait.takers),
+        "cores_had_by": wait.takers and wait.takers.to_json(),
         "mostly_in": [json_text(frame) for frame in wait.mostly[0]],
         "mostly_ns": wait.mostly[1],
-    }
-
-
-def _takers_json(takers: Takers) -> dict[str, Any]:
-    return {
-        "kind": takers.kind,
-        "processes": [{"process": json_text(name), "cores": round(used, 4)} for name, used in takers.names],
-        "cores": takers.cores,
-        "cgroup": json_text(takers.cgroup),
     }
 
 

@@ -26,7 +26,8 @@ from ..model.next_step import (
 from ..rules.finding import CPU
 from ..rules.verdict import DRIVER
 from .answer import NO_WAIT, Answer
-from .figures import OTHERS, UNCLEAR, Process, Wait
+from .core_takers import OTHERS, UNCLEAR
+from .figures import Process, Wait
 
 _FEW = 4
 """Maximum number of processes given by id."""

@@ -280,6 +280,8 @@ def _wait(members: list[_Member], whose: _Whose, flags: _Flags) -> Wait:
     lost_in, lost_time = _most_often(members) if runnable else (_NOWHERE, 0)
     nearly_always = lost_time * 100 >= _MOSTLY * total.time
     where = place.site if not runnable else lost_in if nearly_always else _NOWHERE
+    stacks = (each.stack for _, each, _ in members if runnable and nearly_always and each.site == lost_in)
+    stack = next(stacks, ()) if runnable else place.stack
     return Wait(
         state=RUNNABLE.rstrip("-") if runnable else place.state,
         kind=place.kind,
@@ -303,6 +305,7 @@ def _wait(members: list[_Member], whose: _Whose, flags: _Flags) -> Wait:
         who=of.who,
         mostly=((), 0) if nearly_always or _is_placeholder(lost_in) else (lost_in.frames, lost_time),
         woken_by=longest(total.wakers),
+        stack=stack,
     )
 
 

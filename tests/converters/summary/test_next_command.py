@@ -8,7 +8,8 @@ from next_steps import step_of, whom
 from stallscope.converters.facts.wait_kinds import CORE
 from stallscope.converters.model.next_step import HAS_CORES, PATH, REST, WHO_ENDS, Whom
 from stallscope.converters.summary.answer import NO_WAIT, Answer
-from stallscope.converters.summary.figures import OTHERS, TRACED, UNCLEAR, Process, Takers, Wait
+from stallscope.converters.summary.core_takers import OTHERS, TRACED, UNCLEAR, Takers
+from stallscope.converters.summary.figures import Process, Wait
 from stallscope.converters.summary.next_command import (
     after_calls,
     after_path,
