@@ -183,10 +183,10 @@ def _answer(profile: Profile, given: Mapping[str, Any], *, is_changed: bool) -> 
     from .summary.showing import answer_of, show
 
     if is_changed:
-        profile = replace(profile, display=None)  # it was shown for another profile
+        profile = replace(profile, display=None, answered=None)  # it was shown for another profile
     stream = sys.stderr if any(map(output.is_stdout, given["outputs"])) else sys.stdout
     if stream is not None:
-        show(answer_of(profile), stream, as_json=given["as_json"], whole=given["whole"])
+        show(answer_of(profile.answered or profile), stream, as_json=given["as_json"], whole=given["whole"])
 
 
 def _choose_table(given: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -119,6 +120,8 @@ def apply(profile: Profile, steps: Sequence[Step], value: str = "") -> Profile:
         if total != left:
             narrowed.append(step.told)
         left = total
+    if steps and profile.answered:
+        profile = replace(profile, answered=None)  # it tells of what was there before
     if narrowed:
         profile.comments = [*profile.comments, Kept(left, whole, name, tuple(narrowed))]
     return profile

@@ -18,7 +18,7 @@ from .pseudonyms import Pseudonyms
 PARTS = NAMES
 """Lists of parts, see `fields`."""
 NUMBERS = ("start_ns", "duration_ns")
-DROPPED = ("timeline", "scheduling", "critical", "details", "display")
+DROPPED = ("timeline", "scheduling", "critical", "details", "display", "answered")
 """Left out: single events with their times, what other programs wrote for themselves, and a command line."""
 CHANGED = ("value_types", "samples", "title", "host", "lost", "comments", "default_value")
 

@@ -101,6 +101,8 @@ class Profile:
     """Processes that were not traced and used most of the cores' time; empty if not recorded."""
     display: Display | None = None
     """How the answer was shown; dropped when samples are left out or compared."""
+    answered: Profile | None = None
+    """The profile of which the answer told, if the samples show a critical path instead; likewise."""
 
     def index(self, name: str) -> int:
         """Position of the value type called ``name``; KeyError when there is none."""

@@ -9,7 +9,8 @@ omitted if there are none), ``lives`` (of threads and of processes: the index, a
 that have other values; omitted if none has), ``display`` (how the answer was shown; omitted if it was not),
 ``value_types`` (``[name, unit, aggregate, label key]``, the key "" for a sum), ``generated`` (the comments for people,
 which load() removes again), ``remarks`` (those of the comments that are codes, with their places; omitted if there are
-none) and ``foreign`` (whether the profile has `Details`).
+none), ``critical`` (only of a profile that is inside another one: the path of which the answer tells) and ``foreign``
+(whether the profile has `Details`).
 Files of version 0.1 have it in their last comment, behind the word ``stallscope:``.
 """
 
@@ -57,8 +58,8 @@ def for_people(profile: Profile) -> list[str]:
     return lines + worded(comment for comment in profile.comments if not isinstance(comment, str))
 
 
-def encode(profile: Profile, columns: list[Column], generated: list[str]) -> str:
-    """The data that pprof's own fields cannot hold; lone surrogates are kept."""
+def encode(profile: Profile, columns: list[Column], generated: list[str], *, with_path: bool = False) -> str:
+    """The data that pprof's own fields cannot hold; lone surrogates are kept. ``with_path``: its critical path, too."""
     meta: dict[str, Any] = {
         "version": _VERSION,
         "title": profile.title,
@@ -91,9 +92,18 @@ def encode(profile: Profile, columns: list[Column], generated: list[str]) -> str
         "display": profile.display and display.encoded(profile.display),
         "steps": [steps.encoded(each) for each in profile.steps],
         "remarks": remarks.encoded(profile.comments),
+        "critical": _path(profile) if with_path else None,
     }
     meta |= {name: entry for name, entry in others.items() if entry}
     return json.dumps(meta, ensure_ascii=False, separators=(",", ":"))
+
+
+def _path(profile: Profile) -> dict[str, Any] | None:
+    if profile.critical is None or profile.scheduling is None:
+        return None
+    from . import critical  # it needs numpy
+
+    return critical.encoded(profile.critical, profile.scheduling)
 
 
 def _threads(threads: Sequence[ThreadTimes]) -> list[dict[str, Any]]:
@@ -168,6 +178,10 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
         if line in profile.comments:
             profile.comments.remove(line)
     remarks.put_back(meta.get("remarks", []), profile.comments)
+    if meta.get("critical") is not None:
+        from . import critical  # it needs numpy
+
+        profile.critical, profile.scheduling = critical.decoded(meta["critical"])
     columns = [_column(entry) for entry in _list(meta.get("value_types"))]
     profile.value_types = [column.value_type for column in columns]
     return columns, meta.get("foreign") is True

@@ -60,6 +60,7 @@ def differential(before: Profile, after: Profile, value: str = "", *, normalise:
         scheduling=None,
         critical=None,
         display=None,
+        answered=None,
         default_value="",
         details=None,
         **parts.without(),
