@@ -29,10 +29,10 @@ from stallscope.converters.summary.blocking import blocking_of
 from stallscope.converters.summary.call_places import Times
 from stallscope.converters.summary.call_time import CallTime, answer_of_times
 from stallscope.converters.summary.calls import Calls, answer_of_calls
-from stallscope.converters.summary.core_takers import Cores
+from stallscope.converters.summary.core_takers import OTHERS, Cores, Takers
 from stallscope.converters.summary.critical import Contribution, Critical, critical_sentence
 from stallscope.converters.summary.few_samples import hidden_part
-from stallscope.converters.summary.figures import OTHERS, Process, Running, Takers, Who
+from stallscope.converters.summary.figures import Process, Running, Who
 from stallscope.converters.summary.functions_at_work import by_function
 from stallscope.converters.summary.joined import answer_of_joined
 from stallscope.converters.summary.lock_holders import beside_lock
