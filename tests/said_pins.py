@@ -106,7 +106,7 @@ def is_hidden(x: float) -> bool:
 
 
 def beside(does: Callable[[Tracee], object]) -> str:
-    """What eight threads do beside a lock, for which they wait for 8 of 10 seconds."""
+    """Text on what eight threads do beside a lock, for which they wait for 8 of 10 seconds."""
     profile = empty()
     Tracee(profile, 100, "store", 100, "store").wait(POOL, "interruptible", TEN, 1)
     for tid in range(101, 109):

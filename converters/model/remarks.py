@@ -1,4 +1,4 @@
-"""What is to be said of a profile beside its figures, as codes with arguments: `phrases.remarks` words them.
+"""Remarks on a profile beside its figures, as codes with arguments: `phrases.remarks` words them.
 
 A comment of a profile is a `Remark`, or text that nothing looks into. Names in both are hostile.
 """
@@ -28,12 +28,12 @@ class SamplesLeftOut(Remark):
 
 @dataclass(frozen=True)
 class NotSampled(Remark):
-    """Why running threads have no samples."""
+    """Reason why running threads have no samples."""
 
 
 @dataclass(frozen=True)
 class TooShort(NotSampled):
-    """They ran for too short a time."""
+    """Running threads ran for too short a time."""
 
     on_cpu: int
     """Of all threads together, in ns."""
@@ -45,7 +45,7 @@ class TooShort(NotSampled):
 
 @dataclass(frozen=True)
 class KernelHidden(NotSampled):
-    """They ran in the kernel, which this user may not sample."""
+    """Running threads ran in the kernel, which this user may not sample."""
 
     level: int
     """kernel.perf_event_paranoid."""
@@ -53,7 +53,7 @@ class KernelHidden(NotSampled):
 
 @dataclass(frozen=True)
 class WaitsHidden(Remark):
-    """This user may not see waits."""
+    """Remark that this user may not see waits."""
 
     command: str
     """What would tell them: ``sudo trace-wall``."""
@@ -85,7 +85,7 @@ class ProbesCost(Remark):
 
 @dataclass(frozen=True)
 class FramesNameless(Remark):
-    """Where frames without a name are."""
+    """Files of frames without a name."""
 
     places: tuple[tuple[str, int], ...]
     """Files, and how many frames, the most first."""
@@ -216,7 +216,7 @@ def names_nothing(comment: Comment) -> bool:
 
 
 def without_side(comment: Comment) -> Comment:
-    """What is said of a side of a comparison, or of a profile."""
+    """Remark on a side of a comparison, or on a profile."""
     while isinstance(comment, OfSide):
         comment = comment.comment
     return comment
@@ -228,7 +228,7 @@ def side_of(comment: Comment) -> str:
 
 
 def plain(comments: Iterable[Comment], escape: Callable[[str], str] = str) -> list[Any]:
-    """For JSON: texts, and an object for each remark, with its ``code``. ``escape`` is done to all texts."""
+    """Comments for JSON: texts, and an object for each remark, with its ``code``. ``escape`` is done to all texts."""
     return [_plain(each, escape) for each in comments]
 
 

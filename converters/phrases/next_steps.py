@@ -1,4 +1,4 @@
-"""What a recommended command shows, in words."""
+"""Words for what a recommended command shows."""
 
 from __future__ import annotations
 

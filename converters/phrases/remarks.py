@@ -53,7 +53,7 @@ def _waits_hidden(remark: remarks.WaitsHidden) -> str:
 
 
 def _events_lost(remark: remarks.EventsLost) -> str:
-    """What losses mean, and what to do."""
+    """Text on what losses mean, and what to do."""
     rate = ", a lower -F" if remark.sampled else ""
     help_ = f"trace fewer processes{rate}, or raise --buffer (as root)"
     if not remark.lost:

@@ -58,7 +58,7 @@ class Sentences:
         return _BY_RULE[verdict.rule](self, verdict)
 
     def with_rest(self, verdict: Verdict, rest: str) -> str:
-        """What is said of a verdict on waits, and what the same threads do in ``rest`` of their time."""
+        """Sentence for a verdict on waits, and what the same threads do in ``rest`` of their time."""
         if _BY_RULE[verdict.rule] is not Sentences.waits:
             return self.of(verdict)
         return f"{self.words.clause(_finding(verdict), verdict.cause)}; {rest}."
@@ -189,7 +189,7 @@ def _takers(detail: busy.Busy) -> str:
 
 
 def _runs_in(detail: busy.Busy, first: Finding) -> str:
-    """Where they run: by their preemptions, or by samples."""
+    """Words for the place where threads run: by their preemptions, or by samples."""
     return _most_often_in(detail.lost_in.frames if detail.lost_in else first.runs_in)
 
 

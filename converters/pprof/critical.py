@@ -22,7 +22,7 @@ _FARTHEST = 1 << 62
 
 
 def encoded(path: CriticalPath, scheduling: Scheduling) -> dict[str, Any]:
-    """What JSON can hold, for `decoded`."""
+    """Plain data for JSON, for `decoded`."""
     frames: dict[Frame, int] = {}
     stacks: dict[int, list[int]] = {}
     for segment in path.segments:

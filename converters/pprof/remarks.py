@@ -12,7 +12,7 @@ _LONGEST, _MOST, _DEEPEST = 4096, 1024, 8
 
 
 def encoded(comments: Sequence[Comment]) -> list[list[Any]]:
-    """What JSON can hold, for `put_back`: of each remark its place among the comments, and itself."""
+    """Plain data for JSON, for `put_back`: of each remark its place among the comments, and itself."""
     return [[i, each] for i, each in enumerate(plain(comments)) if not isinstance(each, str)]
 
 

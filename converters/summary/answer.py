@@ -115,7 +115,7 @@ def _of_samples(summary: Summary) -> tuple[str, ...]:
 
 
 def _with_hidden(summary: Summary, work: str) -> str:
-    """After what was not sampled, if that is much."""
+    """Text after what was not sampled, if that is much."""
     hidden = hidden_part(summary, sum(each.weight for each in summary.running))
     return f"{hidden} {work}" if hidden else work
 

@@ -19,7 +19,7 @@ QUOTA, TRACED, OTHERS, UNCLEAR = "quota", "traced", "others", "unclear"
 
 @dataclass(frozen=True, slots=True)
 class Takers:
-    """Why cores were not free."""
+    """Reason why cores were not free."""
 
     kind: str
     names: tuple[tuple[str, float], ...] = ()

@@ -23,7 +23,7 @@ from summary_profiles import model_case
 
 @pytest.fixture
 def capture(tmp_path: Path) -> Path:
-    """With a command that was recommended."""
+    """Capture with a command that was recommended."""
     profile = model_case()
     profile.display = Display(next_step=step_of("trace-wakeup -n job -d 5", "more"))
     path = tmp_path / "capture.pb.gz"

@@ -1,4 +1,4 @@
-"""What recommended commands show."""
+"""Words for what recommended commands show."""
 
 from __future__ import annotations
 
