@@ -127,7 +127,7 @@ PREEMPTED_IN = Threshold(
 )
 
 # Threads that take turns.
-TURNS_CORES_LEAST = Threshold(0.9, "cores", "Threads of which one runs at a time use nearly one core.")
+TURNS_CORES_LEAST = Threshold(0.9, "cores", "Threads of which one runs at a time use, or want, nearly one core.")
 TURNS_CORES_MOST = Threshold(1.05, "cores", "If they use more, several of them run at a time.")
 TURNS_RUN = Threshold(0.1, "share of its time", "A thread that runs for less has little to do.")
 TURNS_WAIT = Threshold(0.3, "share of its time", "A thread that waits for the others for less hardly needs its turn.")
