@@ -11,9 +11,10 @@ from stallscope.converters.facts.sampling import are_few, shown_share
 from stallscope.converters.facts.shared_frames import shared_frames
 from stallscope.converters.facts.slow_steps import Slow, slow_steps
 from stallscope.converters.model import Module, Profile, Sample, ValueType
+from stallscope.converters.rules import all_wait
 from summary_profiles import EXE, MS, READ, SECOND, Tracee, empty, facts_of, user
 from summary_profiles import POOL as PARKED
-from verdict_profiles import one
+from verdict_profiles import JOIN, one
 
 TEN = 10 * SECOND
 
@@ -135,3 +136,11 @@ def regular_for(x: float) -> bool:
     walls[15] = 40_000 * (1 - x) / x
     found = slow(*walls)
     return found is not None and found.every is not None
+
+
+def wait_for_each_other(x: float) -> bool:
+    """Whether so many threads do, of which none moves."""
+    profile = empty()
+    for tid in range(1, round(x) + 1):
+        Tracee(profile, 1, "app", tid, "app").wait(JOIN if tid == 1 else PARKED, "interruptible", TEN)
+    return bool(all_wait.find(facts_of(profile)))

@@ -77,6 +77,8 @@ STEADY = Threshold(1.5, "times the mean", "No wait of a steady interval is longe
 NEEDED = Threshold(0.05, "share of a thread's time", "A thread for which others wait for less is not needed by them.")
 RELATED_NAMES = Threshold(6, "names of processes", "So few traced programs are assumed to work together.")
 
+ALL_WAIT_THREADS = Threshold(2, "threads", "One alone that waits for a lock waits for no other of its process.")
+
 # Who keeps others waiting.
 CAUSE = Threshold(0.2, "share of time", "A thread that others wait for is occupied for a good part of their wait.")
 LATE_TIMES = Threshold(2, "times the share of the longest waiter", "Who comes last at a barrier works much longer.")
@@ -231,9 +233,8 @@ UNFINISHED = Threshold(0.01, "share of all time", "Waits that had not ended with
 STEP_ROW = Threshold(0.01, "share of a loop", "Waits of steps with less have no row.")
 MATRIX_FROM = Threshold(3, "traced processes that wait", "Who waits for whom of fewer is told by the rows.")
 
-# How much is told, shown or kept.
+# How much is told.
 INNERMOST = Limit(4, "frames", "A function that waits for one peer, or takes a lock, calls others that do the work.")
-ALL_WAIT_THREADS = Limit(2, "threads", "One alone that waits for a lock waits for no other of its process.")
 TOLD_APART = Limit(2, "threads", "More of a larger number are not named by id.")
 NAMES_LISTED = Limit(3, "names", "More are counted.")
 PROCESSES_NAMED = Limit(3, "names of processes", "More are others.")
@@ -250,6 +251,8 @@ KNOT_NAMED = Limit(8, "threads", "More of a knot are counted.")
 ALIKE_GROUPS = Limit(2, "groups", "More of processes that are alike are not compared.")
 PIDS_IN_COMMAND = Limit(4, "processes", "More are chosen by name.")
 IOCTLS_NAMED = Limit(2, "ioctls", "More are counted.")
+
+# How much is shown in tables.
 WAKERS_NAMED = Limit(3, "wakers", "More of a wait are in the JSON.")
 HOLDERS_NAMED = Limit(3, "threads", "More that had a lock are counted.")
 BLOCKERS_NAMED = Limit(3, "processes or threads", "More that one blocks, or that block it, are counted.")
@@ -268,6 +271,8 @@ STEP_THREADS = Limit(3, "threads", "More that make steps are in the JSON.")
 VALUES_SHOWN = Limit(20, "values", "More of an answer are in the JSON.")
 PIDS_SHOWN = Limit(32, "processes", "The pids of more are not listed.")
 PID_RANGES = Limit(8, "ranges of pids", "More are left out.")
+
+# How much is kept.
 CALL_PLACES = Limit(3, "places", "More from which a function was called are not kept.")
 CALL_FRAMES = Limit(4, "frames", "More of a caller's stack are not kept.")
 EVENT_FRAMES = Limit(3, "frames", "More around an event are not kept.")

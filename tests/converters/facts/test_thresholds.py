@@ -7,13 +7,14 @@ from typing import NamedTuple
 
 import blame_pins
 import fact_pins
+import limit_pins as limits
 import pins
 import pytest
 import row_pins
 import said_pins as said
 from lock_profiles import lock
 from stallscope.converters.facts import thresholds
-from stallscope.converters.facts.thresholds import Threshold
+from stallscope.converters.facts.thresholds import Limit, Threshold
 from stallscope.converters.rules import gil_main, turns
 from stallscope.converters.summary.locks_table import shown_locks
 from summary_profiles import MS, POLL, READ, SECOND, SLEEP, SPIN, facts_of, waiting
@@ -69,6 +70,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "STEADY": (Pin(1.45, 1.55, fact_pins.is_steady), Pin(1.45, 1.55, fact_pins.is_steady_but_once)),
     "NEEDED": (Pin(0.049, 0.051, fact_pins.is_needed),),
     "RELATED_NAMES": (Pin(6, 7, pins.related),),
+    "ALL_WAIT_THREADS": (Pin(1, 2, fact_pins.wait_for_each_other),),
     "CAUSE": (
         Pin(0.195, 0.205, pins.occupied),
         Pin(0.195, 0.205, pins.occupied_while),
@@ -200,11 +202,34 @@ PINS: dict[str, tuple[Pin, ...]] = {
 }
 """By the names of thresholds: a new one needs one, too."""
 
+LIMITS: dict[str, Pin] = {
+    "INNERMOST": Pin(4, 5, limits.waits_for_peer),
+    "TOLD_APART": Pin(2, 3, limits.told_apart),
+    "NAMES_LISTED": Pin(3, 4, limits.names_listed),
+    "PROCESSES_NAMED": Pin(3, 4, limits.processes_named),
+    "VALUES_NAMED": Pin(3, 4, limits.values_named),
+    "VARIABLES_NAMED": Pin(4, 5, limits.variables_named),
+    "CORES_TOLD": Pin(2, 3, limits.all_of),
+    "STILL_PLACES": Pin(3, 4, limits.still_places),
+    "GIL_NAMED": Pin(2, 3, limits.gil_named),
+    "BESIDE_LOCK_PLACES": Pin(2, 3, limits.beside_lock),
+    "SLOW_PLACES": Pin(2, 3, limits.slow_places),
+    "STEP_FUNCTIONS": Pin(3, 4, limits.step_functions),
+    "PATH_NAMED": Pin(3, 4, limits.things_on_path),
+    "KNOT_NAMED": Pin(8, 9, limits.knot_named),
+    "ALIKE_GROUPS": Pin(2, 3, limits.alike_groups),
+    "PIDS_IN_COMMAND": Pin(4, 5, limits.chosen_by_pid),
+    "IOCTLS_NAMED": Pin(2, 3, limits.ioctls_named),
+}
+"""Of sentences and commands. What tables show, or a profile keeps, is in their modules' tests."""
+
 ALL = [(name, pin) for name, pins in PINS.items() for pin in pins]
 
 
 def test_all_are_pinned() -> None:
     assert list(PINS) == list(thresholds.table())
+    assert list(LIMITS) == list(thresholds.limits())[: len(LIMITS)]
+    assert list(thresholds.limits())[len(LIMITS)] == "WAKERS_NAMED", "the first of tables"
 
 
 @pytest.mark.parametrize(("name", "pin"), ALL)
@@ -220,6 +245,14 @@ def test_it_alone_decides(name: str, pin: Pin, monkeypatch: pytest.MonkeyPatch) 
     higher = Threshold(pin.above * 1.1, "", "")
     monkeypatch.setattr(thresholds, name, higher)
     assert pin.found(pin.above) == below
+
+
+@pytest.mark.parametrize(("name", "pin"), LIMITS.items())
+def test_more_than_a_limit_is_not_told(name: str, pin: Pin, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert pin.below == thresholds.limits()[name]
+    assert [pin.found(number) for number in (pin.below, pin.above)] == [True, False]
+    monkeypatch.setattr(thresholds, name, Limit(int(pin.above), "", ""))
+    assert pin.found(pin.above)
 
 
 @pytest.mark.parametrize(("name", "threshold"), thresholds.table().items())
