@@ -58,7 +58,7 @@ from summary_profiles import (
     place_of,
     user,
 )
-from verdict_profiles import FSYNC, one
+from verdict_profiles import FSYNC, JOIN, one
 from verdict_profiles import LOCK as IN_LOCK
 from wait_graphs import chained, profile_of
 
@@ -278,6 +278,14 @@ def waits_for_its_runtime(x: float) -> bool:
     profile = one(parked, round(x * TEN))
     profile.samples += one(READ, round((1 - x) * TEN)).samples
     return bool(for_work(facts_of(profile).sums))
+
+
+def works_for_main(x: float) -> bool:
+    """Whether a thread that runs for this share of its time stands for the main thread, which only joins it."""
+    profile = one(JOIN, TEN, count=1)
+    worker = Tracee(profile, 1, "app", 2, "w").run(round(x * TEN)).wait(SLEEP, "interruptible", SECOND, 9)
+    worker.wait(READ, "interruptible", round((0.9 - x) * TEN), 9)
+    return facts_of(profile).is_main((1, 2))
 
 
 # Processes that are alike.

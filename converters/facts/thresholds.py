@@ -1,4 +1,4 @@
-"""Every number that decides what is judged: its value, its unit, and why it has that value.
+"""Every number that decides what is judged, said or shown: its value, its unit, and why it has that value.
 
 docs/verdicts.md has this table. Numbers that only lay out a screen are not here.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 class Threshold(float):
-    """A number that rules compare with."""
+    """A number that something is compared with."""
 
     unit: str
     reason: str
@@ -53,7 +53,6 @@ TELLING = Threshold(0.1, "share of a verdict's time", "Places with less are left
 WORTH = Threshold(0.1, "share of the first score", "A second verdict with less would distract from the first.")
 WORTH_RUNNING = Threshold(0.4, "share of the first score", "Running is not a problem in itself: it has to be much.")
 MOSTLY = Threshold(0.5, "share of time, or of a number", "What is done for less is not what mostly happens.")
-
 UNCLEAR = Threshold(
     0.5, "share of the active threads' time", "If more is not known, what is known may be the lesser part of the truth."
 )

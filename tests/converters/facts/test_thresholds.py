@@ -53,6 +53,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "WORTH_RUNNING": (Pin(0.39, 0.41, lambda x: pins.is_second(blocked(TEN, round(x * TEN)))),),
     "MOSTLY": (
         Pin(0.49, 0.51, said.waits_for_cores),
+        Pin(0.49, 0.51, said.works_for_main),
         Pin(0.49, 0.51, said.waits_for_its_runtime),
         Pin(0.49, 0.51, lambda x: said.fail(1_000 * x, 1_000)),
     ),
