@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from .wait_functions import OF_DATABASES
 from .wait_kinds import CHILD, LOCK, PEER
 from .wait_sums import Place
@@ -9,8 +11,12 @@ from .wait_sums import Place
 Key = tuple[object, ...]
 """Equal for waits with one cause; begins with their kind."""
 
-_MANY_THINGS = ("ioctl", "page fault")
+DRIVERS_CALL = "ioctl"
+"""The system call in which a program waits for a driver."""
+_MANY_THINGS = (DRIVERS_CALL, "page fault")
 """System calls that wait for very different things: the kernel's function tells them apart."""
+_OF_ONE_LOCK = re.compile(r"(rwsem_down|down|rwbase|percpu_rwsem)_(read|write)_?\w*")
+"""Functions in which readers and writers wait for the same lock (kernel/locking/rwsem.c, rwbase_rt.c)."""
 _IN_STEPS = frozenset(("fsync", "fdatasync", "sync_file_range", "msync", "sync", "syncfs"))
 """System calls that wait in several functions of the kernel, one after the other, for one thing."""
 _BY_CALL = (PEER, CHILD)
@@ -23,7 +29,7 @@ def held_cause(process: str, place: Place) -> Key:
     if wait.lock:  # that of a database is shared by programs
         return wait.kind, "" if wait.lock in OF_DATABASES else process, wait.lock
     if wait.kind == LOCK:
-        return wait.kind, wait.kernel, wait.call
+        return wait.kind, _OF_ONE_LOCK.sub(r"\1", wait.kernel), wait.call
     call = wait.call or wait.kernel
     return wait.kind, process, call or place.site.frames[-1:], wait.kernel if call in _MANY_THINGS else ""
 

@@ -10,6 +10,7 @@ from ..facts.groups import alike_of
 from ..facts.identity import is_sum, number_of, shown_id
 from ..facts.sampling import shown_share
 from ..facts.thread_names import thread_pattern
+from ..facts.wait_causes import DRIVERS_CALL
 from ..facts.wait_functions import (
     COLLECTIVE,
     LIGHT_LOCKS,
@@ -186,8 +187,9 @@ def _spent(finding: Finding) -> str:
     lock = finding.places[0].wait.lock if finding.kind == LOCK else ""
     if lock in _KNOWN_LOCKS:
         return f"blocked on {_KNOWN_LOCKS[lock]}{where}"
-    kernel = {place.site.kernel for place in finding.places}
-    return f"blocked{where}" + (f", waiting in {first.kernel}" if first.kernel and len(kernel) == 1 else "")
+    kernel = dict.fromkeys(place.site.kernel for place in finding.places if place.site.kernel)
+    is_told = len(kernel) == 1 or finding.places[0].wait.call == DRIVERS_CALL
+    return f"blocked{where}" + (f", waiting in {listed(list(kernel))}" if kernel and is_told else "")
 
 
 def _for_whom(finding: Finding) -> str:

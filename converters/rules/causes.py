@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from ..facts import thresholds
 from ..facts.facts import Facts
+from ..facts.wait_functions import LOADER
 from ..facts.wait_kinds import CHILD, CORE, HALTED, HELD, LOCK, PEER, SLEEP, THREAD
 from ..facts.wait_sums import Place, Thread
 from .finding import CPU, Finding, Key, running, waiting
@@ -27,7 +28,9 @@ def cause_of(facts: Facts, effect: Finding) -> Finding | None:
 def _asked(facts: Facts, effect: Finding) -> list[Thread] | None:
     """The threads that may end it; None for waits that no other thread ends."""
     waiting_ = set(effect.threads)
-    if effect.kind in (THREAD, SLEEP):
+    if effect.kind == THREAD and effect.places[0].wait.job == LOADER:
+        asked = [thread for thread in facts.own if not facts.is_idle(thread)]  # a thread, or processes
+    elif effect.kind in (THREAD, SLEEP):
         asked = [thread for thread in facts.own if thread[0] in effect.pids]
     elif effect.kind in (PEER, CHILD):
         mine = {facts.process_of(thread) for thread in waiting_}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..facts.wait_causes import DRIVERS_CALL
 from ..facts.wait_functions import COLLECTIVE, LOADER, OF_DATABASES, TAKE_GIL
 from ..facts.wait_kinds import CHILD, EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD
 from ..facts.wait_sums import Place
@@ -20,7 +21,7 @@ KINDS = {
     DATABASE_LOCK: "waits for a lock of a database",
     FILE_LOCK: "waits for a lock on a file",
     GIL: "waits for Python's interpreter lock",
-    DRIVER: "blocked in an ioctl of a driver",
+    DRIVER: "blocked in an ioctl of a driver, by its locks, too",
     GPU: "waits until the GPU has done something",
     IO: "blocked in a file system or on a disk",
     MEMORY: "blocked in page faults, or while memory is reclaimed",
@@ -109,12 +110,14 @@ def _lock_kind(place: Place) -> str:
         return GIL
     if wait.lock in OF_DATABASES:
         return DATABASE_LOCK
+    if wait.call == DRIVERS_CALL and not wait.lock:
+        return DRIVER
     return FILE_LOCK if wait.call in _FILE_LOCKS else LOCK
 
 
 def _held_kind(place: Place) -> str:
     call = place.wait.call
-    if call == "ioctl":
+    if call == DRIVERS_CALL:
         return DRIVER
     if call in _MEMORY:
         return MEMORY

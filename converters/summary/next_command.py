@@ -66,7 +66,7 @@ def _shows(told: Answer, has_samples: bool, waits: Sequence[Wait]) -> tuple[str,
     asks_who = told.kind in _FOR_OTHERS or (told.kind == SLEEP and _waits_for_others(waits))
     if not asks_who and told.kind in (CPU, NO_WAIT, SLEEP) and not has_samples:
         return "trace-wall", _A_WHILE, "what runs on the cores, too"
-    if told.judged == DRIVER:
+    if told.judged == DRIVER and told.kind != LOCK:  # who has a lock tells more
         return "trace-ioctl", _A_WHILE, "which ioctls take so long, and on which devices"
     if asks_who or told.kind == HELD:
         return "trace-wakeup", _A_WHILE, WHO_ENDS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from job import Job, Truth
-from jobs import database_servers, pipelines, python_programs, runtimes, training, web_servers
+from jobs import database_servers, gpus, pipelines, python_programs, runtimes, training, web_servers
 
 JOBS: tuple[Job, ...] = (
     *python_programs.JOBS,
@@ -12,6 +12,7 @@ JOBS: tuple[Job, ...] = (
     *runtimes.JOBS,
     *pipelines.JOBS,
     *training.JOBS,
+    *gpus.JOBS,
 )
 
 DIAGNOSES = {

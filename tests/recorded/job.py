@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from stage import Stage
 
 KINDS = (
-    "deadlock", "lock", "database-lock", "file-lock", "gil", "driver", "io", "memory", "network", "peer", "child",
-    "thread", "cores", "quota", "cpu", "polling", "slow-loader", "slow-step", "collective", "idle",
+    "deadlock", "lock", "database-lock", "file-lock", "gil", "driver", "gpu", "io", "memory", "network", "peer",
+    "child", "thread", "cores", "quota", "cpu", "polling", "slow-loader", "slow-step", "collective", "idle",
     "unclear", "herd", "pool-anew",
 )  # fmt: skip
 """Of verdicts."""

@@ -59,7 +59,7 @@ def test_interruptible_waits(stack: Stack, kind: str) -> None:
 @pytest.mark.parametrize(
     ("stack", "kind"),
     [
-        ((*user(EXE, "main"), *user(LIBC, "ioctl"), *MUTEX), "lock"),  # of the kernel
+        ((*user(EXE, "main"), *user(LIBC, "ioctl"), *MUTEX), "driver"),  # a lock of the kernel
         (calling("ioctl", "nv_wait"), "driver"),
         (FSYNC, "io"),
         (calling("read", "folio_wait_bit"), "io"),
