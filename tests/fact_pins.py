@@ -38,6 +38,14 @@ def is_quiet(x: float) -> bool:
     return facts_of(one(READ, round(x * TEN), runs=round((1 - x) * TEN))).is_quiet((1, 1))
 
 
+def is_quiet_but_for_a_core(x: float) -> bool:
+    """Whether a thread is quiet that waits for a core whenever it does not wait, this share of its time, for a peer."""
+    profile = one(READ, round(x * TEN))
+    profile.samples += one(READ, round((1 - x) * TEN), state="runnable-woken").samples
+    profile.threads[0].wall, profile.threads[0].runnable = TEN, round((1 - x) * TEN)
+    return facts_of(profile).is_quiet((1, 1))
+
+
 def is_quiet_beside(x: float) -> bool:
     """Whether a thread of a pool is quiet that waits for this share of its time, beside one that is."""
     profile = empty()
@@ -55,7 +63,7 @@ def gets_on(x: float) -> bool:
 
 
 def parked_beside(x: float) -> bool:
-    """The same where it is recorded that the main thread ends their waits."""
+    """Whether they are where it is recorded that the main thread ends their waits."""
     host = Host()
     for tid in (8, 9):
         host.wait(7, tid, POOL, 1_000, ("app-7", 7, "app"), NETWORK)

@@ -1,4 +1,4 @@
-"""What the frames of many stacks tell, found out once per function, and where on a stack the program ends."""
+"""Properties of the frames of many stacks, found out once per function, and where on a stack the program ends."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SCRIPTS = ("python", "jit")
 
 
 class Told:
-    """What one function tells, and of a Python function the line that runs. Equal ones are one object (`Stacks`)."""
+    """Properties of one function, and of a Python function the line that runs. Equal ones are one object (`Stacks`)."""
 
     __slots__ = (
         *("bare", "file", "gpu", "in_brackets", "is_kernel", "is_library", "is_linked_lock", "is_master"),

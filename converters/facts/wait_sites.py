@@ -1,4 +1,4 @@
-"""Which frames of an off-CPU stack tell where a thread waits: the caller, the API, the system call, the kernel wait.
+"""Frames of an off-CPU stack that tell where a thread waits: the caller, the API, the system call, the kernel wait.
 
 Three or four names in a stack of 40 frames answer the question. The tables of functions that are
 only plumbing are in this module.
@@ -46,7 +46,7 @@ class Sites:
         self._stacks = Stacks()
 
     def of(self, stack: Stack) -> Site:
-        """Where ``stack`` (user frames, then kernel frames, outermost first) waits."""
+        """Site in which ``stack`` (user frames, then kernel frames, outermost first) waits."""
         return site_of(self._stacks.of(stack))
 
 
@@ -56,7 +56,7 @@ def site(stack: Stack, shared: Shared = NOTHING_SHARED) -> Site:
 
 
 def site_of(parts: Parts) -> Site:
-    """Where a stack waits."""
+    """Site in which a stack waits."""
     return Site(_user_chain(parts), parts.kernel)
 
 
@@ -116,7 +116,7 @@ def _outward(user: Sequence[Told], depth: int) -> Iterator[int]:
 
 
 def _own_chain(user: Sequence[Told], end: int) -> list[_Name]:
-    """Which of the frames before ``end`` are named: outermost first.
+    """Names of the frames before ``end`` that tell most, outermost first.
 
     What is decisive is the last step from a function of the program into a library, if there is one: it is known from
     the stack alone.

@@ -106,7 +106,7 @@ Sums = dict[Thread, dict[Place, Sum]]
 
 
 def merged_threads(times: list[ThreadTimes]) -> dict[Thread, ThreadTimes]:
-    """By (pid, tid). A thread id that was used twice counts as one thread with both times."""
+    """Threads by (pid, tid). A thread id that was used twice counts as one thread with both times."""
     threads: dict[Thread, ThreadTimes] = {}
     for new in times:
         old = threads.get((new.pid, new.tid))
@@ -155,8 +155,8 @@ def add_up_waits(profile: Profile, threads: dict[Thread, ThreadTimes]) -> Sums:
 
 
 def _columns(profile: Profile) -> tuple[int, int, int, int, int]:
-    """Of the time, the number, the shortest and the longest wait, and the samples; -1 (a 0 after all others) if there
-    are none."""
+    """Columns of the time, the number, the shortest and the longest wait, and the samples; -1 (a 0 after all others) if
+    there are none."""
     time = next(i for i, value_type in enumerate(profile.value_types) if value_type.name in _TIMES)
     samples = next((i for i, value_type in enumerate(profile.value_types) if value_type.name == "samples"), -1)
     return time, profile.index("count"), profile.index("min"), profile.index("max"), samples
@@ -164,7 +164,7 @@ def _columns(profile: Profile) -> tuple[int, int, int, int, int]:
 
 @dataclass(slots=True)
 class _Of:
-    """What the labels of samples say."""
+    """Meaning of the labels that samples have in common."""
 
     state: str
     is_open: bool

@@ -1,4 +1,4 @@
-"""Who ends waits: names and functions, from the stacks and the labels of samples with wakers."""
+"""Wakers that end waits: names and functions, from the stacks and the labels of samples with wakers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Wakers:
         return found
 
     def of(self, sample: Sample) -> Waker | None:
-        """Who ended the wait; None if nobody is known to have."""
+        """The waker that ended the wait; None if it is not known."""
         key = id(sample.stack), id(sample.labels)
         if key not in self._known:
             self._known[key] = self._find(sample)
@@ -73,7 +73,7 @@ class Wakers:
         return Waker(process, thread if thread != process else "", self.site_of(frames).frames)
 
     def site_of(self, frames: Stack) -> Site:
-        """Where a waker was: its frames, innermost first."""
+        """Site of a waker by its frames, innermost first."""
         stack = tuple(self._frame(frame) for frame in reversed(frames))
         stack = self._stacks.setdefault(stack, stack)  # it has to live as long as its site is known
         found = self._site.get(id(stack))
@@ -82,7 +82,7 @@ class Wakers:
         return found
 
     def _frame(self, frame: Frame) -> Frame:
-        """With the kind that it has on a stack of its own."""
+        """The frame with the kind that it has on a stack of its own."""
         known = self._frames.get(id(frame))
         if known is None:
             kind = kind_of_module(frame.module.path) if frame.module else "kernel"
@@ -91,7 +91,7 @@ class Wakers:
 
 
 def longest(times: Mapping[Waker, int]) -> tuple[WokenBy, ...]:
-    """Those with the most time."""
+    """Wakers with the most time."""
     if not times:  # as of most waits
         return ()
     ordered = sorted(times.items(), key=lambda entry: (-entry[1], entry[0]))

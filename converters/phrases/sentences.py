@@ -184,7 +184,7 @@ def _takers(detail: busy.Busy) -> str:
 
 
 def _runs_in(detail: busy.Busy, first: Finding) -> str:
-    """Where they run: by their preemptions, or by samples."""
+    """Place where threads run: by their preemptions, or by samples."""
     return _most_often_in(detail.lost_in.frames if detail.lost_in else first.runs_in)
 
 

@@ -38,7 +38,7 @@ def _turns(facts: Facts, members: list[Thread]) -> Finding | None:
 
 
 def _waits_in_turn(facts: Facts, thread: Thread) -> list[Place]:
-    """Where a thread waits for others, if it runs or waits there for nearly all of its time."""
+    """Places where a thread waits for others, if it runs or waits there for nearly all of its time."""
     times, of = facts.threads[thread], facts.waits_of(thread)
     places = [place for place in of if place.kind == THREAD and not place.wait.join]
     waits = sum(of[place].time for place in places)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import blame_pins
+import call_pins as calls
 import fact_pins
 import limit_pins as limits
 import pins
@@ -38,7 +39,11 @@ class Pin(NamedTuple):
 PINS: dict[str, tuple[Pin, ...]] = {
     "PASSES_ON": (Pin(0.019, 0.021, fact_pins.passes_on),),
     "ROUGH": (Pin(0.0195, 0.0205, fact_pins.is_rough),),
-    "FEW_SAMPLES": (Pin(9, 10, fact_pins.are_enough),),
+    "FEW_SAMPLES": (
+        Pin(9, 10, fact_pins.are_enough),
+        Pin(9, 10, lambda x: said.runs_in_step(0.9, round(x))),
+        Pin(9, 10, said.are_enough_of_threads),
+    ),
     "SIGNIFICANT": (
         Pin(0.049, 0.051, pins.held_up_for),
         Pin(0.049, 0.051, pins.held_up_beside_others),
@@ -54,15 +59,18 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "MOSTLY": (
         Pin(0.49, 0.51, said.waits_for_cores),
         Pin(0.49, 0.51, said.works_for_main),
+        Pin(0.49, 0.51, said.needed_by_main),
+        Pin(0.49, 0.51, said.serves),
+        Pin(0.49, 0.51, said.waits_elsewhere),
         Pin(0.49, 0.51, said.waits_for_its_runtime),
-        Pin(0.49, 0.51, lambda x: said.fail(1_000 * x, 1_000)),
+        Pin(0.49, 0.51, lambda x: calls.fail(1_000 * x, 1_000)),
     ),
     "UNCLEAR": (Pin(0.49, 0.51, pins.is_unclear),),
     "AT_WORK_SWITCHES": (Pin(4.8, 5, lambda x: pins.are_at_work(0.0001, round(10 * x))),),
     "AT_WORK_CPU": (Pin(0.0049, 0.0051, pins.are_at_work),),
     "SLIGHT": (Pin(0.019, 0.021, lambda x: pins.confidence(whole_host(one(READ, 9 * SECOND, runs=round(x * TEN))))),),
     "IDLE_CPU": (Pin(0.0099, 0.0101, pins.hardly_runs),),
-    "QUIET": (Pin(0.989, 0.991, fact_pins.is_quiet),),
+    "QUIET": (Pin(0.989, 0.991, fact_pins.is_quiet), Pin(0.989, 0.991, fact_pins.is_quiet_but_for_a_core)),
     "QUIET_BESIDE": (Pin(0.949, 0.951, fact_pins.is_quiet_beside),),
     "GETS_ON": (Pin(0.0009, 0.0011, fact_pins.gets_on), Pin(0.0009, 0.0011, fact_pins.parked_beside)),
     "ONE_WAIT": (Pin(0.949, 0.951, fact_pins.only_waits),),
@@ -160,23 +168,27 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "LOST_IN": (Pin(0.89, 0.91, said.lost_in),),
     "KNOT": (Pin(0.048, 0.052, said.is_knot),),
     "PATH_PART": (Pin(0.049, 0.051, said.part_of_path),),
-    "STEP_PART": (Pin(0.049, 0.051, said.part_of_step),),
-    "MINOR_CALLS": (Pin(0.099, 0.101, said.are_minor),),
-    "CALLED_BY": (Pin(0.89, 0.91, said.called_by),),
-    "CALL_IN_IOCTL": (Pin(0.49, 0.51, said.in_ioctl),),
-    "CALLED_ITSELF": (
-        Pin(0.099, 0.101, lambda x: said.called_itself(x, 0)),
-        Pin(0.099, 0.101, lambda x: said.called_itself(0.001, x)),
+    "STEP_PART": (
+        Pin(0.049, 0.051, said.part_of_step),
+        Pin(0.049, 0.051, said.waits_in_step),
+        Pin(0.049, 0.051, lambda x: said.runs_in_step(x, 90_000)),
     ),
-    "FAILED_CALLS": (Pin(99, 100, lambda x: said.fail(x, 110)),),
-    "CALL_TIME_PART": (Pin(0.0009, 0.0011, said.part_of_time),),
-    "OUTSIDE_IOCTLS": (Pin(0.0099, 0.0101, said.is_outside),),
-    "SERIALISES": (Pin(1.95, 2.05, said.takes_longer),),
-    "SHARED_TIME": (Pin(0.099, 0.101, lambda x: bool(said.serialise(said.shared_call(shared=round(x * 10_000))))),),
-    "SHARED_LEAST": (Pin(0.099, 0.101, said.other_longer_than),),
-    "ALONE_CALLS": (Pin(9, 10, said.is_known_alone),),
-    "TURN_WORKS": (Pin(0.49, 0.51, said.call_works),),
-    "TURN_UNEVEN": (Pin(1.95, 2.05, said.holds_others_up),),
+    "MINOR_CALLS": (Pin(0.099, 0.101, calls.are_minor),),
+    "CALLED_BY": (Pin(0.89, 0.91, calls.called_by),),
+    "CALL_IN_IOCTL": (Pin(0.49, 0.51, calls.in_ioctl),),
+    "CALLED_ITSELF": (
+        Pin(0.099, 0.101, lambda x: calls.called_itself(x, 0)),
+        Pin(0.099, 0.101, lambda x: calls.called_itself(0.001, x)),
+    ),
+    "FAILED_CALLS": (Pin(99, 100, lambda x: calls.fail(x, 110)),),
+    "CALL_TIME_PART": (Pin(0.0009, 0.0011, calls.part_of_time), Pin(0.0009, 0.0011, calls.part_outside)),
+    "OUTSIDE_IOCTLS": (Pin(0.0099, 0.0101, calls.is_outside),),
+    "SERIALISES": (Pin(1.95, 2.05, calls.takes_longer), Pin(1.95, 2.05, calls.ioctl_takes_longer)),
+    "SHARED_TIME": (Pin(0.099, 0.101, lambda x: bool(calls.serialise(calls.shared_call(shared=round(x * 10_000))))),),
+    "SHARED_LEAST": (Pin(0.099, 0.101, calls.other_longer_than),),
+    "ALONE_CALLS": (Pin(9, 10, calls.is_known_alone),),
+    "TURN_WORKS": (Pin(0.49, 0.51, calls.call_works),),
+    "TURN_UNEVEN": (Pin(1.95, 2.05, calls.holds_others_up),),
     "ALIKE": (Pin(2, 3, said.are_alike),),
     "ALIKE_MATTER": (Pin(0.049, 0.051, said.alike_matter),),
     "OUTLIER": (Pin(3.45, 3.55, lambda x: said.stands_out(900, 900, 1_000, 1_100, 1_000 + x * 148.26)),),
