@@ -18,6 +18,8 @@ from .base.errors import StallscopeError
 from .base.rights import sudo_owner
 from .base.text import printable
 from .base.units import BILLIONTHS, count, counted, plural
+from .model.remarks import AddedUp, FirstSkipped, Kept, RecordingLeftOut, side_of, without_side
+from .phrases.remarks import word
 from .readers import detect, parallel
 from .readers.base.options import ReadOptions
 from .readers.registry import READERS
@@ -181,10 +183,10 @@ def _answer(profile: Profile, given: Mapping[str, Any], *, is_changed: bool) -> 
     from .summary.showing import answer_of, show
 
     if is_changed:
-        profile = replace(profile, display=None)  # it was shown for another profile
+        profile = replace(profile, display=None, answered=None)  # it was shown for another profile
     stream = sys.stderr if any(map(output.is_stdout, given["outputs"])) else sys.stdout
     if stream is not None:
-        show(answer_of(profile), stream, as_json=given["as_json"], whole=given["whole"])
+        show(answer_of(profile.answered or profile), stream, as_json=given["as_json"], whole=given["whole"])
 
 
 def _choose_table(given: dict[str, Any]) -> None:
@@ -334,9 +336,10 @@ def _check_result(profile: Profile, options: WriteOptions) -> None:
 
 def _report(profile: Profile, options: WriteOptions) -> None:
     """Prints on stderr how much there is, and what was left out."""
-    sides = ("", f"{diff.BEFORE}: ", f"{diff.AFTER}: ")
-    filtered = [text for text in profile.comments if text.startswith(tuple(f"{side}kept " for side in sides))]
-    told = tuple(side + start for side in sides for start in ("left out: ", "added up: "))
+    filtered = [word(comment) for comment in profile.comments if isinstance(without_side(comment), Kept)]
+    told = [
+        word(comment) for comment in profile.comments if isinstance(without_side(comment), RecordingLeftOut | AddedUp)
+    ]
     skipped = ", ".join(counted(number, kind) for kind, number in profile.lost.items() if number)
     if not profile.samples:
         if filtered:
@@ -355,9 +358,9 @@ def _report(profile: Profile, options: WriteOptions) -> None:
         line += f", {count(profile.total(other))} ({other})"
     print(f"trace-convert: {printable(line)}; skipped: {printable(skipped) or 'nothing'}", file=sys.stderr)
     for comment in profile.comments:
-        if ": expected " in comment:
-            side = next((side for side in (diff.AFTER, diff.BEFORE) if comment.startswith(f"{side}: ")), "")
-            place = printable(comment.removeprefix(f"{side}: "))
+        skipped_first = without_side(comment)
+        if isinstance(skipped_first, FirstSkipped):
+            side, place = side_of(comment), printable(word(skipped_first))
             print(f"trace-convert: skipped first{side and f' ({side})'} at {place}", file=sys.stderr)
     if negative := missing(profile, options).get(NEGATIVE, 0):
         print(
@@ -366,5 +369,5 @@ def _report(profile: Profile, options: WriteOptions) -> None:
     if options.per_thread and not any(key in _THREAD for sample in profile.samples for key, _ in sample.labels):
         hint = "the input names no threads: one root per process; perf script -F +tid records them"
         print(f"trace-convert: {hint}", file=sys.stderr)
-    for comment in (*(text for text in profile.comments if text.startswith(told)), *filtered):
-        print(f"trace-convert: {printable(comment)}", file=sys.stderr)
+    for text in (*told, *filtered):
+        print(f"trace-convert: {printable(text)}", file=sys.stderr)

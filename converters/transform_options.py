@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from .base.errors import StallscopeError
-from .base.units import share
+from .model.remarks import Kept
 from .transforms import labels, names, samples, select, stacks
 from .transforms.weight import value_name
 from .writers.base.options import WriteOptions, value_index
@@ -119,8 +120,10 @@ def apply(profile: Profile, steps: Sequence[Step], value: str = "") -> Profile:
         if total != left:
             narrowed.append(step.told)
         left = total
+    if steps and profile.answered:
+        profile = replace(profile, answered=None)  # it tells of what was there before
     if narrowed:
-        profile.comments = [*profile.comments, f"kept {share(left, whole)} of {name}: {' '.join(narrowed)}"]
+        profile.comments = [*profile.comments, Kept(left, whole, name, tuple(narrowed))]
     return profile
 
 

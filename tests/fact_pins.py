@@ -63,7 +63,7 @@ def gets_on(x: float) -> bool:
 
 
 def parked_beside(x: float) -> bool:
-    """Whether they are where it is recorded that the main thread ends their waits."""
+    """Profile in which it is recorded that the main thread ends their waits."""
     host = Host()
     for tid in (8, 9):
         host.wait(7, tid, POOL, 1_000, ("app-7", 7, "app"), NETWORK)

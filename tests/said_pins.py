@@ -25,10 +25,10 @@ from stallscope.converters.rules.finding import Finding
 from stallscope.converters.rules.ranking import Judgement
 from stallscope.converters.summary.answer import Answer, answer
 from stallscope.converters.summary.blocking import blocking_of
-from stallscope.converters.summary.core_takers import Cores
+from stallscope.converters.summary.core_takers import OTHERS, Cores, Takers
 from stallscope.converters.summary.critical import Contribution, Critical, critical_sentence
 from stallscope.converters.summary.few_samples import few_of_threads, hidden_part
-from stallscope.converters.summary.figures import OTHERS, Process, Running, Takers, Who
+from stallscope.converters.summary.figures import Process, Running, Who
 from stallscope.converters.summary.functions_at_work import by_function
 from stallscope.converters.summary.lock_holders import beside_lock
 from stallscope.converters.summary.next_command import next_command
@@ -111,7 +111,7 @@ def are_enough_of_threads(x: float) -> bool:
 
 
 def beside(does: Callable[[Tracee], object]) -> str:
-    """Sentence on what eight threads do beside a lock, for which they wait for 8 of 10 seconds."""
+    """Text on what eight threads do beside a lock, for which they wait for 8 of 10 seconds."""
     profile = empty()
     Tracee(profile, 100, "store", 100, "store").wait(POOL, "interruptible", TEN, 1)
     for tid in range(101, 109):

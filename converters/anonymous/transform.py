@@ -10,6 +10,7 @@ from ..base.units import plural
 from ..model import Frame, Labels, Profile, Sample, ValueType
 from ..model.parts import NAMES
 from ..model.ranks import LABELS
+from ..model.remarks import Comment, names_nothing
 from . import public
 from .fields import without_private
 from .pseudonyms import Pseudonyms
@@ -17,16 +18,9 @@ from .pseudonyms import Pseudonyms
 PARTS = NAMES
 """Lists of parts, see `fields`."""
 NUMBERS = ("start_ns", "duration_ns")
-DROPPED = ("timeline", "scheduling", "critical", "details", "display")
+DROPPED = ("timeline", "scheduling", "critical", "details", "display", "answered")
 """Left out: single events with their times, what other programs wrote for themselves, and a command line."""
 CHANGED = ("value_types", "samples", "title", "host", "lost", "comments", "default_value")
-_TOLD = re.compile(
-    r"the unwind tables did not fit: raise --unwind-memory, or trace fewer processes|"
-    r"the kernel side's tables were full: raise --table-size, or trace fewer processes|"
-    r"the ring buffer was full: raise --buffer|"
-    r"[\d,]+ waits? of which a switch was not seen: timed by the thread's CPU time"
-)
-"""Remarks that name nothing."""
 
 
 def anonymised(profile: Profile, *, keep_functions: bool = False) -> Profile:
@@ -116,7 +110,7 @@ def _lost(lost: dict[str, int]) -> dict[str, int]:
     return told
 
 
-def _comments(profile: Profile) -> list[str]:
-    kept = [text for text in profile.comments if _TOLD.fullmatch(text)]
+def _comments(profile: Profile) -> list[Comment]:
+    kept = [comment for comment in profile.comments if names_nothing(comment)]
     number = len(profile.comments) - len(kept)
     return [*kept, f"anonymised; {plural(number, 'remark')} left out" if number else "anonymised"]

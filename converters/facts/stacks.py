@@ -1,4 +1,4 @@
-"""Properties of the frames of many stacks, found out once per function, and where on a stack the program ends."""
+"""Properties of the frames of many stacks, found out once per function, and the end of the program on each stack."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def site(stack: Stack, shared: Shared = NOTHING_SHARED) -> Site:
 
 
 def site_of(parts: Parts) -> Site:
-    """Site in which a stack waits."""
+    """Place in which a stack waits."""
     return Site(_user_chain(parts), parts.kernel)
 
 
@@ -116,7 +116,7 @@ def _outward(user: Sequence[Told], depth: int) -> Iterator[int]:
 
 
 def _own_chain(user: Sequence[Told], end: int) -> list[_Name]:
-    """Names of the frames before ``end`` that tell most, outermost first.
+    """Names of the frames before ``end`` that are told: outermost first.
 
     What is decisive is the last step from a function of the program into a library, if there is one: it is known from
     the stack alone.

@@ -29,7 +29,7 @@ LOST: Thread = (0, 0)
 class Place:
     """A wait site, a state, and what the wait is for. Hashed and compared often, so its hash is found out once."""
 
-    __slots__ = ("_hash", "kind", "site", "state", "wait")
+    __slots__ = ("_hash", "_stacks", "kind", "site", "state", "wait")
 
     def __init__(self, state: str, site: Site, wait: Wait) -> None:
         self.state = state
@@ -38,6 +38,8 @@ class Place:
         self.kind = wait.kind
         """See `wait_kinds`."""
         self._hash = hash((state, site))
+        self._stacks: dict[int, tuple[int, Stack]] = {}
+        """The time in each stack, by its identity."""
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Place) and self._key == other._key)
@@ -51,6 +53,16 @@ class Place:
     def __repr__(self) -> str:
         return f"Place({self.state!r}, {self.site!r})"
 
+    def seen(self, stack: Stack, time: int) -> None:
+        """A thread waited here with this stack."""
+        self._stacks[id(stack)] = (self._stacks[id(stack)][0] + time if id(stack) in self._stacks else time), stack
+
+    @property
+    def stack(self) -> Stack:
+        """The stack of most of the time: all its frames, as they were recorded. () if none was."""
+        most = max(self._stacks.values(), key=lambda seen: (seen[0], _names(seen[1])), default=(0, ()))
+        return most[1]
+
     @property
     def _key(self) -> tuple[str, Site, Wait]:
         return self.state, self.site, self.wait
@@ -58,6 +70,10 @@ class Place:
     @property
     def has_user_frames(self) -> bool:
         return self.wait.has_user_frames
+
+
+def _names(stack: Stack) -> list[str]:
+    return [frame.name for frame in stack]
 
 
 @dataclass(slots=True)
@@ -151,6 +167,7 @@ def add_up_waits(profile: Profile, threads: dict[Thread, ThreadTimes]) -> Sums:
             total.woken_by(waker, sample.values[woken])
         if own is sample.stack or woken == time:  # else the wait is in another sample, too
             total.add_sample(figures_of((*sample.values, 0)), of.is_open)
+            place.seen(own, sample.values[time])
     return known.sums
 
 
@@ -164,7 +181,7 @@ def _columns(profile: Profile) -> tuple[int, int, int, int, int]:
 
 @dataclass(slots=True)
 class _Of:
-    """Meaning of the labels that samples have in common."""
+    """Labels of samples, read."""
 
     state: str
     is_open: bool

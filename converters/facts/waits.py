@@ -1,4 +1,4 @@
-"""Purposes of waits, from raw stacks: a lock, a timer, another thread, a peer, a device.
+"""Kinds of waits of blocked threads, from their raw stacks: a lock, a timer, another thread, a peer, a device.
 
 Only frames of the kernel are asked, and those of libraries and runtimes between the program's innermost function and
 the system call: what a program calls its own functions changes nothing.
@@ -56,7 +56,7 @@ _TAKES_PYTHON_LOCK, _TELLS = attrgetter("takes_python_lock"), attrgetter("tells"
 
 
 class Wait(NamedTuple):
-    """Purpose of a wait."""
+    """Kind of a wait, and what shows it."""
 
     kind: str
     """Of `wait_kinds`."""
@@ -89,11 +89,11 @@ class Waits:
         self._known: dict[str, dict[_Below, Wait]] = defaultdict(dict)
 
     def of(self, stack: Stack, state: str) -> Wait:
-        """Purpose of a wait in this state (`model.states`). ``stack``: outermost frame first, without wakers."""
+        """Wait of a thread in this state (`model.states`). ``stack``: outermost frame first, without wakers."""
         return self.at(self._stacks.of(stack), state)
 
     def at(self, parts: Parts, state: str) -> Wait:
-        """Purpose of a wait in this state, of a stack in parts."""
+        """Wait of a stack in parts."""
         below, known = _below(parts), self._known[state]
         found = known.get(below)
         if found is None:
@@ -138,7 +138,7 @@ class _Below(NamedTuple):
         return self.system_call or self.called
 
     def wait(self, state: str) -> Wait:
-        """Purpose of a wait in this state."""
+        """Wait in this state."""
         only_placeholders = self._only_placeholders
         nowhere = bool(self.placeholders) and not self.kernel
         if state.startswith(RUNNABLE):

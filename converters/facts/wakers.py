@@ -1,4 +1,4 @@
-"""Wakers that end waits: names and functions, from the stacks and the labels of samples with wakers."""
+"""Wakers, who end waits: names and functions, from the stacks and the labels of samples with wakers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Wakers:
         return found
 
     def of(self, sample: Sample) -> Waker | None:
-        """The waker that ended the wait; None if it is not known."""
+        """Waker that ended the wait; None if nobody is known to have."""
         key = id(sample.stack), id(sample.labels)
         if key not in self._known:
             self._known[key] = self._find(sample)
@@ -73,7 +73,7 @@ class Wakers:
         return Waker(process, thread if thread != process else "", self.site_of(frames).frames)
 
     def site_of(self, frames: Stack) -> Site:
-        """Site of a waker by its frames, innermost first."""
+        """Frames of a waker, innermost first."""
         stack = tuple(self._frame(frame) for frame in reversed(frames))
         stack = self._stacks.setdefault(stack, stack)  # it has to live as long as its site is known
         found = self._site.get(id(stack))
@@ -82,7 +82,7 @@ class Wakers:
         return found
 
     def _frame(self, frame: Frame) -> Frame:
-        """The frame with the kind that it has on a stack of its own."""
+        """Frame with the kind that it has on a stack of its own."""
         known = self._frames.get(id(frame))
         if known is None:
             kind = kind_of_module(frame.module.path) if frame.module else "kernel"

@@ -7,6 +7,15 @@ from typing import NamedTuple
 
 COMMAND = "COMMAND"
 """Stands for a command, as in the help."""
+WHO_WAKES, WHO_ENDS, WHO_ENDS_IN_CALLS = "who-wakes", "who-ends", "who-ends-in-calls"
+WHAT_ENDERS_DO, PATH, WHOLE_STACKS = "what-enders-do", "path", "whole-stacks"
+ALL_THAT_RUNS, RUNS_TOO, HAS_CORES, HOW_OFTEN = "all-that-runs", "runs-too", "has-cores", "how-often"
+WHICH_IOCTLS, REST, LEFT_OUT, ALL_RANKS = "which-ioctls", "rest", "left-out", "all-ranks"
+CODES = (
+    *(WHO_WAKES, WHO_ENDS, WHO_ENDS_IN_CALLS, WHAT_ENDERS_DO, PATH, WHOLE_STACKS),
+    *(ALL_THAT_RUNS, RUNS_TOO, HAS_CORES, HOW_OFTEN, WHICH_IOCTLS, REST, LEFT_OUT, ALL_RANKS),
+)
+"""What a command shows: `phrases.next_steps` words it."""
 
 
 class Whom(NamedTuple):
@@ -27,10 +36,14 @@ class NextStep(NamedTuple):
     options: tuple[str, ...]
     """Behind those of scope."""
     tells: str
-    """What it shows."""
+    """What it shows: one of `CODES`, or text of an earlier version's file."""
     first: tuple[str, ...] = ()
     """What comes before the scope: an engine, functions."""
     sudo: bool = False
+    number: int = 0
+    """How many processes were left out, of `LEFT_OUT`."""
+    needs_module: bool = False
+    """Whether SystemTap needs another module for it."""
 
     @property
     def words(self) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from .gil import GilTimes
 from .locks import LockTimes
 from .neighbours import Neighbour
 from .processes import ProcessTimes
+from .remarks import Comment
 from .samples import Sample, ValueType
 from .sharing import SharedCall
 from .steps import Steps
@@ -67,7 +68,7 @@ class Profile:
     threads: list[ThreadTimes] = field(default_factory=list)
     lost: dict[str, int] = field(default_factory=dict)
     """Number of missing items by kind, zeros included: ``{"lost events": 0, "stacks cut short": 3}``."""
-    comments: list[str] = field(default_factory=list)
+    comments: list[Comment] = field(default_factory=list)
     timeline: Timeline | None = None
     """The times of calls, if the source has them; dropped when the samples are changed."""
     details: Details | None = None
@@ -100,6 +101,8 @@ class Profile:
     """Processes that were not traced and used most of the cores' time; empty if not recorded."""
     display: Display | None = None
     """How the answer was shown; dropped when samples are left out or compared."""
+    answered: Profile | None = None
+    """The profile of which the answer told, if the samples show a critical path instead; likewise."""
 
     def index(self, name: str) -> int:
         """Position of the value type called ``name``; KeyError when there is none."""

@@ -57,15 +57,20 @@ class Sentences:
         """Sentence for a verdict."""
         return _BY_RULE[verdict.rule](self, verdict)
 
+    def with_rest(self, verdict: Verdict, rest: str) -> str:
+        """Sentence for a verdict on waits, and what the same threads do in ``rest`` of their time."""
+        if _BY_RULE[verdict.rule] is not Sentences.waits:
+            return self.of(verdict)
+        return f"{self.words.clause(_finding(verdict), verdict.cause)}; {rest}."
+
     def waits(self, verdict: Verdict) -> str:
         """``84.2 % of the time of … is blocked in …; meanwhile …``"""
         finding, other = _finding(verdict), verdict.cause or verdict.effect
-        sentence = self.words.sentence(finding, other)
         if verdict.kind != COLLECTIVE or other:
-            return sentence
+            return self.words.sentence(finding, other)
         whom = "it" if len(finding.threads) == 1 else "them"
         return (
-            f"{sentence.removesuffix('.')}; no traced rank keeps {whom} waiting, but one that is not traced, or the "
+            f"{self.words.clause(finding)}; no traced rank keeps {whom} waiting, but one that is not traced, or the "
             "network."
         )
 
@@ -94,7 +99,7 @@ class Sentences:
         where = _runs_in(detail, first) if is_of_one else _most_often_in(detail.runs_in)
         where += _takers(detail)
         if is_of_one and first.wall:
-            return f"{self.words.sentence(first).removesuffix('.')}{where}."
+            return f"{self.words.clause(first)}{where}."
         names = {self._facts.threads[thread].process for group in detail.groups for thread in group.threads}
         of = f" of {names.pop()}" if len(names) == 1 else ""
         whom = f"{everyone(detail.everyone)}{of}"
@@ -184,7 +189,7 @@ def _takers(detail: busy.Busy) -> str:
 
 
 def _runs_in(detail: busy.Busy, first: Finding) -> str:
-    """Place where threads run: by their preemptions, or by samples."""
+    """Words for the place where threads run: by their preemptions, or by samples."""
     return _most_often_in(detail.lost_in.frames if detail.lost_in else first.runs_in)
 
 
@@ -201,13 +206,20 @@ def everyone(threads: int) -> str:
     return {1: "the thread", 2: "both threads"}.get(threads, f"all {threads} threads")
 
 
-def all_of_cores(verdicts: Iterable[Verdict]) -> tuple[str, ...]:
-    """Sentences of verdicts on quotas, crowds and pools, in this order: two of each."""
+def all_of_cores(verdicts: Iterable[Verdict], told: Iterable[Verdict] = ()) -> tuple[str, ...]:
+    """Sentences of verdicts on quotas, crowds and pools, in this order: two of each, without those that are
+    ``told``."""
+    without = {id(verdict) for verdict in told}
     found = {rule: list[Verdict]() for rule in (quota.RULE, crowd.RULE, pool_anew.RULE)}
     for verdict in verdicts:
         if verdict.rule in found:
             found[verdict.rule].append(verdict)
-    return tuple(_of_cores(verdict) for of in found.values() for verdict in of[: thresholds.CORES_TOLD])
+    return tuple(
+        _of_cores(verdict)
+        for of in found.values()
+        for verdict in of[: thresholds.CORES_TOLD]
+        if id(verdict) not in without
+    )
 
 
 def _of_cores(verdict: Verdict) -> str:

@@ -58,7 +58,7 @@ def _where(slow: SlowSteps) -> str:
 
 
 def _ran(slow: SlowSteps) -> str:
-    """Places in which slow steps run for longer than the others, by samples: the time in a slow step."""
+    """Functions that slow steps run more of than the others, by samples: their time in a slow step."""
     spent, others = slow.spent, slow.others
     usual = {run.frames: others.estimated(run.samples) // others.count for run in others.ran}
     minor, found = thresholds.STEP_PART * (spent.mean - others.mean), []

@@ -58,7 +58,11 @@ class Phrases:
         self._alike = alike_of(threads.values())
 
     def sentence(self, finding: Finding, meanwhile: Finding | None = None) -> str:
-        """``84.2 % of the time of the 8 worker threads of demo is blocked in …; meanwhile …``"""
+        """``84.2 % of the time of the 8 worker threads of demo is blocked in …; meanwhile ….``"""
+        return f"{self.clause(finding, meanwhile)}."
+
+    def clause(self, finding: Finding, meanwhile: Finding | None = None) -> str:
+        """The sentence without its end."""
         much = _much(finding) if finding.wall else duration(finding.time)
         much = much[:1].upper() + much[1:] if much.startswith("about") else much
         whom = self.subject(finding.threads)
@@ -68,8 +72,8 @@ class Phrases:
             details = f"{_counts(finding)}{_alone(finding)}".removeprefix("; ")
             text = f"{much} of the time of {whom} is {_spent(finding)}" + (f" ({details})" if details else "")
         if not meanwhile:
-            return f"{text}."
-        return f"{text}; {self._meanwhile(meanwhile, same_processes=meanwhile.pids == finding.pids)}."
+            return text
+        return f"{text}; {self._meanwhile(meanwhile, same_processes=meanwhile.pids == finding.pids)}"
 
     def _meanwhile(self, finding: Finding, *, same_processes: bool) -> str:
         whom, one = self.subject(finding.threads, with_process=not same_processes), len(finding.threads) == 1

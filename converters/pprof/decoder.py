@@ -72,8 +72,10 @@ def _unpack(file: BinaryIO, limit: int) -> bytes:
 class _Decoder:
     """Decodes one profile. ValueError and DecodeError mean a damaged file."""
 
-    def __init__(self, data: bytes, limit: int) -> None:
+    def __init__(self, data: bytes, limit: int, *, is_inner: bool = False) -> None:
+        """``is_inner``: of a profile inside another one."""
         self._pb = messages()
+        self._limit, self._is_inner = limit, is_inner
         self._outer = self._pb.Profile.FromString(data)
         self._check_counts(limit // _USUAL_PART)
         if not self._outer.string_table:
@@ -108,10 +110,12 @@ class _Decoder:
     def profile(self) -> Profile:
         """The whole profile."""
         outer = self._outer
-        profile = Profile([], start_ns=outer.time_nanos, duration_ns=outer.duration_nanos, comments=self._comments)
+        profile = Profile([], start_ns=outer.time_nanos, duration_ns=outer.duration_nanos, comments=[*self._comments])
         sums = [self._value_type(data) for data in outer.sample_type]
         if self._metadata is not None:
             columns, self._foreign = metadata.decode(self._metadata, profile)
+            if not self._is_inner:
+                profile.critical = profile.scheduling = None
         else:
             columns = [Column(value_type, "") for value_type in sums]
             profile.value_types = sums
@@ -125,6 +129,8 @@ class _Decoder:
         if self._foreign:
             self._read_details()
             profile.details = self._details
+        if outer.answered and not self._foreign and not self._is_inner:
+            profile.answered = _Decoder(outer.answered, self._limit, is_inner=True).profile()
         return profile
 
     def _default(self, names: list[str]) -> str:

@@ -9,13 +9,19 @@ from ..model.display import BY, CallsView, Display
 from ..model.next_step import NextStep, Whom
 
 _MOST_WORDS, _LONGEST = 64, 4096
+_NEW = {"number": 0, "needs_module": False}
+"""Fields of a step that earlier versions do not write."""
 _MOST_ROWS = 1 << 31
 
 
 def encoded(display: Display) -> dict[str, Any]:
     """Data that JSON can hold, for `decoded`."""
     step = display.next_step
-    told = None if step is None else {**step._asdict(), "whom": step.whom._asdict()}
+    told = None
+    if step is not None:
+        told = {**step._asdict(), "whom": step.whom._asdict()}
+        # Versions that do not know these refuse them.
+        told = {name: value for name, value in told.items() if value or name not in _NEW}
     return {"view": asdict(display.view), "shows_idle": display.shows_idle, "next_step": told}
 
 
@@ -34,7 +40,8 @@ def _view(entry: Any) -> CallsView:
 
 
 def _step(entry: Any) -> NextStep:
-    parts = _members(entry, *NextStep._fields)
+    _require(isinstance(entry, dict))
+    parts = _members({**_NEW, **entry}, *NextStep._fields)
     whom = _members(parts["whom"], *Whom._fields)
     return NextStep(
         _text(parts["tool"]),
@@ -43,6 +50,8 @@ def _step(entry: Any) -> NextStep:
         _text(parts["tells"]),
         _words(parts["first"]),
         _truth(parts["sudo"]),
+        _number(parts["number"]),
+        _truth(parts["needs_module"]),
     )
 
 

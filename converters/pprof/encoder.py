@@ -13,13 +13,13 @@ from ..model.details import Details, Function, Mapping
 from ..model.kinds import kind_of_module
 from . import metadata
 from .metadata import Column
-from .schema import messages
+from .schema import ANSWERED, messages
 from .strings import escape
 from .wire import bytes_tag, number_tag, signed, sized, varint
 
 _CHUNK = 1000
 _U64 = (1 << 64) - 1
-_SAMPLE = bytes_tag(2)
+_SAMPLE, _ANSWERED = bytes_tag(2), bytes_tag(ANSWERED)
 _LOCATION_ID, _VALUE, _LABEL = map(bytes_tag, (1, 2, 3))
 _KEY, _STR, _NUM, _NUM_UNIT = map(number_tag, (1, 2, 3, 4))
 _ID, _MAPPING_ID, _ADDRESS, _LINE = *map(number_tag, (1, 2, 3)), bytes_tag(4)
@@ -64,8 +64,10 @@ def _columns(profile: Profile) -> list[Column]:
 class _Encoder:
     """Encodes one profile. The tables grow as samples are written, so they come last in the file."""
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile, *, with_path: bool = False) -> None:
+        """``with_path``: what its answer tells of a critical path is saved, too."""
         self._pb = messages()
+        self._with_path = with_path
         self._profile = profile
         self._details = profile.details or Details()
         self._columns = _columns(profile)
@@ -94,6 +96,9 @@ class _Encoder:
         while chunk := [_SAMPLE + sized(self._sample(sample)) for sample in islice(samples, _CHUNK)]:
             yield b"".join(chunk)
         yield self._tables()
+        if self._profile.answered:
+            parts = _Encoder(self._profile.answered, with_path=True).chunks()
+            yield _ANSWERED + sized(b"".join(parts))
 
     def _head(self) -> bytes:
         details = self._details
@@ -178,14 +183,17 @@ class _Encoder:
         pb = self._pb
         locations = [self._location_bytes(group, i) for group, i in self._locations.items()]
         generated = metadata.for_people(self._profile)
-        comments = [self._string(text) for text in (*generated, *self._profile.comments)]
+        texts = [comment for comment in self._profile.comments if isinstance(comment, str)]
+        comments = [self._string(text) for text in (*generated, *texts)]
         tables = pb.Profile(location=locations, comment=comments, mapping=self._mappings())
         for (name, system_name, file, start_line), i in self._functions.items():
             function = pb.Function(id=i, name=self._string(name), filename=self._string(file), start_line=start_line)
             function.system_name = self._string(system_name)
             tables.function.append(function.SerializeToString())
         tables.string_table.extend(escape(text).encode() for text in self._strings)
-        tables.stallscope = escape(metadata.encode(self._profile, self._columns, generated)).encode()
+        tables.stallscope = escape(
+            metadata.encode(self._profile, self._columns, generated, with_path=self._with_path)
+        ).encode()
         return cast(bytes, tables.SerializeToString())
 
     def _location_bytes(self, group: tuple[Frame, ...], location_id: int) -> bytes:

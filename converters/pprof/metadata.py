@@ -8,7 +8,9 @@ LockTimes, GilTimes, Neighbour and Steps; omitted if there are none), ``scripts`
 omitted if there are none), ``lives`` (of threads and of processes: the index, and the fields with a default, of those
 that have other values; omitted if none has), ``display`` (how the answer was shown; omitted if it was not),
 ``value_types`` (``[name, unit, aggregate, label key]``, the key "" for a sum), ``generated`` (the comments for people,
-which load() removes again) and ``foreign`` (whether the profile has `Details`).
+which load() removes again), ``remarks`` (those of the comments that are codes, with their places; omitted if there are
+none), ``critical`` (only of a profile that is inside another one: the path of which the answer tells) and ``foreign``
+(whether the profile has `Details`).
 Files of version 0.1 have it in their last comment, behind the word ``stallscope:``.
 """
 
@@ -28,7 +30,8 @@ from ..model.neighbours import Neighbour
 from ..model.processes import LATENCY_BUCKETS, THREAD_VARIABLES, CpuLimit, ProcessTimes, cpu_set
 from ..model.ranks import LABELS
 from ..model.sharing import SharedCall
-from . import display, locks, steps
+from ..phrases.remarks import worded
+from . import display, locks, remarks, steps
 
 _PREFIX = "stallscope:"
 _VERSION = 1
@@ -47,16 +50,16 @@ class Column(NamedTuple):
 
 
 def for_people(profile: Profile) -> list[str]:
-    """Comments for users: what was measured, and what was lost. pprof prints them first, so one that was read from
-    another program's pprof gets no title."""
+    """Comments for users: what was measured, what was lost, and remarks. pprof prints them first, so one that was
+    read from another program's pprof gets no title."""
     lines = [profile.title] if profile.title and profile.details is None else []
     if profile.lost:
         lines.append("lost: " + ", ".join(f"{kind} {count}" for kind, count in profile.lost.items()))
-    return lines
+    return lines + worded(comment for comment in profile.comments if not isinstance(comment, str))
 
 
-def encode(profile: Profile, columns: list[Column], generated: list[str]) -> str:
-    """The data that pprof's own fields cannot hold; lone surrogates are kept."""
+def encode(profile: Profile, columns: list[Column], generated: list[str], *, with_path: bool = False) -> str:
+    """The data that pprof's own fields cannot hold; lone surrogates are kept. ``with_path``: its critical path, too."""
     meta: dict[str, Any] = {
         "version": _VERSION,
         "title": profile.title,
@@ -85,11 +88,22 @@ def encode(profile: Profile, columns: list[Column], generated: list[str]) -> str
     for name in ("calls", "call_ioctls", "copies", "answers", "locks", "gil", "neighbours"):
         if entries := getattr(profile, name):
             meta[name] = [asdict(each) for each in entries]
-    if profile.display:
-        meta["display"] = display.encoded(profile.display)
-    if profile.steps:
-        meta["steps"] = [steps.encoded(each) for each in profile.steps]
+    others = {
+        "display": profile.display and display.encoded(profile.display),
+        "steps": [steps.encoded(each) for each in profile.steps],
+        "remarks": remarks.encoded(profile.comments),
+        "critical": _path(profile) if with_path else None,
+    }
+    meta |= {name: entry for name, entry in others.items() if entry}
     return json.dumps(meta, ensure_ascii=False, separators=(",", ":"))
+
+
+def _path(profile: Profile) -> dict[str, Any] | None:
+    if profile.critical is None or profile.scheduling is None:
+        return None
+    from . import critical  # it needs numpy
+
+    return critical.encoded(profile.critical, profile.scheduling)
 
 
 def _threads(threads: Sequence[ThreadTimes]) -> list[dict[str, Any]]:
@@ -163,6 +177,11 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     for line in _list(meta.get("generated", [])):
         if line in profile.comments:
             profile.comments.remove(line)
+    remarks.put_back(meta.get("remarks", []), profile.comments)
+    if meta.get("critical") is not None:
+        from . import critical  # it needs numpy
+
+        profile.critical, profile.scheduling = critical.decoded(meta["critical"])
     columns = [_column(entry) for entry in _list(meta.get("value_types"))]
     profile.value_types = [column.value_type for column in columns]
     return columns, meta.get("foreign") is True

@@ -15,8 +15,9 @@ from types import SimpleNamespace
 from typing import Any
 
 _PACKAGE = "perftools.profiles"
-STALLSCOPE = 5000
-"""Number of our own field in message Profile, see `metadata`: other programs skip unknown fields."""
+STALLSCOPE, ANSWERED = 5000, 5001
+"""Numbers of our own fields in message Profile, see `metadata`: other programs skip unknown fields. The second one is
+another Profile."""
 _MESSAGES = {
     "Profile": {
         "sample_type": (1, "bytes*"),  # ValueType
@@ -35,6 +36,7 @@ _MESSAGES = {
         "default_sample_type": (14, "int64"),
         "doc_url": (15, "int64"),
         "stallscope": (STALLSCOPE, "bytes"),
+        "answered": (ANSWERED, "bytes"),
     },
     "ValueType": {"type": (1, "int64"), "unit": (2, "int64")},
     "Sample": {"location_id": (1, "uint64*"), "value": (2, "int64*"), "label": (3, "Label*")},

@@ -7,6 +7,7 @@ from typing import Final
 
 from ..base.units import count
 from ..model import Frame, Profile, Sample, Stack
+from ..model.losses import cut
 from ..model.timeline import Span
 from ..transforms.samples import add_up
 
@@ -15,7 +16,7 @@ DEEPEST: Final = 4096
 perf's and eBPF's of a stack's depth is 127; what is drawn costs memory for each frame."""
 _OUTER: Final = DEEPEST // 2 - 1
 _INNER: Final = DEEPEST // 2
-CUT: Final = "stacks cut in the middle"
+CUT: Final = cut("in the middle")
 """The kind of loss."""
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 import re
 
 from ..model import Frame, Labels, Module, Profile, ValueType
+from ..model.losses import cut, frames_without
 from ..names.cxx import arguments_at
 from .base.options import ReadOptions
 from .base.skipped import Skipped
@@ -46,7 +47,7 @@ _INNER = (b" ", b"\t", b"No locals.", b"No symbol table info", b"--Type <RET>", 
 _CUT = (b"Backtrace stopped: ", b"(More stack frames", b"eu-stack: ")
 """Prefixes of lines that say why a stack ends too early."""
 _HEADERS = (b"PID ", b"TID ", b"Thread ", b"[Inferior ", b"Attaching ", b"[", b"Using host", b"Detaching", b"0x")
-_SHORT, _BAD, _HEADLESS = "stacks cut short", "lines not understood", "frames without a beginning"
+_SHORT, _BAD, _HEADLESS = cut("short"), "lines not understood", frames_without("a beginning")
 _CUT_DUMP = "dumps cut short at the end"
 _OUTERMOST = frozenset({"_start", "clone", "clone3", "__clone", "__clone3"})
 """Outermost functions of threads; in gdb's output ``main`` is another one."""

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Final
 
-from ..base.units import duration, plural
 from ..model import Labels, Profile, Sample
+from ..model.remarks import Comment, InputsAddedUp, TracksAddedUp
 from ..transforms.labels import root_name
 from .base.source import STDIN
 from .merging import merge
@@ -17,8 +17,6 @@ from .registry import READERS
 
 INPUT: Final = "input"
 """The label that names a sample's input; added on request."""
-ADDED_UP: Final = "added up: "
-"""Prefix of comments that say what was added up."""
 _STDIN_NAME = "stdin"
 _MOST_NAMED = 3
 
@@ -89,7 +87,7 @@ def _labelled(profile: Profile, name: str) -> Profile:
     return changed
 
 
-def _shared(profiles: Sequence[Profile]) -> Iterable[str]:
+def _shared(profiles: Sequence[Profile]) -> Iterable[Comment]:
     """A comment on processes with the same name and id in several inputs, for example ranks in containers."""
     inputs: defaultdict[str, set[int]] = defaultdict(set)
     for i, profile in enumerate(profiles):
@@ -98,11 +96,9 @@ def _shared(profiles: Sequence[Profile]) -> Iterable[str]:
                 inputs[root_name(labels, "process")].add(i)
     shared = sorted(name for name, where in inputs.items() if len(where) > 1)
     if shared:
-        yield f"{ADDED_UP}{_listed(shared)} of several inputs; --root {INPUT},process tells them apart"
+        yield InputsAddedUp(tuple(shared[:_MOST_NAMED]), max(len(shared) - _MOST_NAMED, 0), INPUT)
 
 
-def _tracks(count: int, length: int, inputs: int) -> Iterable[str]:
+def _tracks(count: int, length: int, inputs: int) -> Iterable[Comment]:
     if count > 1:
-        which = "the recording" if inputs == 1 else "the longest recording"
-        told = f"; {which} took {duration(length)}" if length else ""
-        yield f"{ADDED_UP}the times of {plural(count, 'track')} (threads, streams of GPUs){told}"
+        yield TracksAddedUp(count, inputs, length)

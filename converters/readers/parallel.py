@@ -8,7 +8,6 @@ is read again by one process.
 from __future__ import annotations
 
 import os
-import re
 import signal
 import stat
 from collections import deque
@@ -19,10 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from ..base.errors import StallscopeError
 from ..base.memory import used_up
 from ..model import Profile
+from ..model.remarks import FirstSkipped
 from . import detect
 from .base.options import ReadOptions
 from .base.protocol import ReaderInParts, ReaderOfContext
-from .base.skipped import ROUNDED
+from .base.skipped import LINE, ROUNDED
 from .base.source import HEAD, STDIN, open_source
 from .merging import merge
 
@@ -184,16 +184,12 @@ def _place(plan: Sequence[_Task], profiles: list[Profile]) -> None:
     for i, (task, profile) in enumerate(zip(plan, profiles, strict=True)):
         comments = []
         for comment in profile.comments:
-            if not (match := _LINE.match(comment)):
+            if not (isinstance(comment, FirstSkipped) and comment.unit == LINE):
                 comments.append(comment)
             elif not told:
-                comments.append(f"{match[1]}{int(match[2]) + _lines_before(task)}{match[3]}")
+                comments.append(replace(comment, number=comment.number + _lines_before(task)))
                 told = True
         profiles[i] = replace(profile, comments=comments)
-
-
-_LINE = re.compile(r"(?s)(.*, line )(\d+)(: expected .*)")
-"""Matches a comment made by `Skipped.tell`."""
 
 
 def _lines_before(task: _Task) -> int:

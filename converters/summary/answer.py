@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..base.units import plural, share
 from ..facts import thresholds
@@ -10,7 +10,9 @@ from ..facts.facts import Facts
 from ..facts.identity import kernel_id
 from ..facts.sampling import are_few, shown_share
 from ..facts.wait_kinds import LOCK
+from ..model.remarks import WaitsHidden
 from ..phrases.gil import gil_sentence
+from ..phrases.remarks import tells_the_rest
 from ..phrases.sentences import Sentences, everyone
 from ..phrases.words import listed, on_cores
 from ..rules import busy, crowd, deadlock, gil_main
@@ -24,8 +26,6 @@ from .lock_holders import beside_lock
 
 NO_WAIT = "trouble"
 """`Answer.kind` for problems with threads and cores."""
-_TELLS_THE_REST = "tells where the rest goes"
-"""The end of a comment in which an engine names the command for waits that this user may run."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ class Answer:
     deadlock: bool = False
     judged: str = ""
     """The kind of the first verdict."""
+    told: tuple[Verdict, ...] = ()
+    """Of which it tells."""
     victim: int = 0
     """The kernel's id of the thread that waits most in the first sentence and has moved; 0 if there is none."""
 
@@ -55,11 +57,12 @@ def answer(summary: Summary, facts: Facts, judgement: Judgement) -> Answer:
     first = judgement.first
     if not first:
         return Answer((still or _nothing(summary),))
-    said, second = words.of(first), words.of(judgement.second) if judgement.second else ""
+    follows = judgement.second
+    said, second = words.of(first), words.of(follows) if follows else ""
     if first.finding and (rest := beside_lock(first.finding, facts)) and not _tells_of_gil(first, summary):
-        said = f"{words.of(replace(first, effect=None)).removesuffix('.')}; {rest[:1].lower()}{rest[1:]}"
+        said = words.with_rest(first, rest)
     if summary.weight and first.rule in (busy.RULE, crowd.RULE) and (work := _work_sentence(summary)):
-        second = work
+        second, follows = work if summary.waits else _with_hidden(summary, work), None
     sentences = tuple(filter(None, (said, second, still)))
     is_gil = first.rule == gil_main.RULE
     return Answer(
@@ -68,6 +71,7 @@ def answer(summary: Summary, facts: Facts, judgement: Judgement) -> Answer:
         explained=is_gil or bool(first.cause or first.effect),
         deadlock=first.rule == deadlock.RULE,
         judged=first.kind,
+        told=tuple(filter(None, (first, follows))),
         victim=kernel_id(min(first.pids)) if is_gil else _victim(first.finding, facts),
     )
 
@@ -101,21 +105,25 @@ def _of_samples(summary: Summary) -> tuple[str, ...]:
     work = _work_sentence(summary) or "No sample found a thread at work."
     if not summary.times.wall:
         return (work,)
-    hidden = hidden_part(summary, sum(each.weight for each in summary.running))
-    if hidden and not work.startswith(hidden):
-        work = f"{hidden} {work}"
+    work = _with_hidden(summary, work)
     times = summary.times
     whom = everyone(times.threads)
     if times.on_cpu < thresholds.MOSTLY * times.wall:
         rest = f"{share(times.on_cpu, times.wall)} of the time of {whom} is on a core"
-        return work, f"{rest}: {_who_tells_the_rest(summary)} {_TELLS_THE_REST}."
+        return work, f"{rest}: {tells_the_rest(_rest_tool(summary))}."
     return work, f"{on_cores(whom, times.on_cpu, times.runnable, times.wall)}."
 
 
-def _who_tells_the_rest(summary: Summary) -> str:
+def _with_hidden(summary: Summary, work: str) -> str:
+    """Text after what was not sampled, if that is much."""
+    hidden = hidden_part(summary, sum(each.weight for each in summary.running))
+    return f"{hidden} {work}" if hidden else work
+
+
+def _rest_tool(summary: Summary) -> str:
     """A command, the one that the engine names if it does not show waits to this user."""
-    named = (comment.removesuffix(_TELLS_THE_REST) for comment in summary.comments if comment.endswith(_TELLS_THE_REST))
-    return next(named, "trace-wall or trace-offcpu").rpartition(": ")[2].strip()
+    named = (each.command for each in summary.comments if isinstance(each, WaitsHidden))
+    return next(named, "trace-wall or trace-offcpu")
 
 
 def _work_sentence(summary: Summary) -> str:
@@ -127,7 +135,7 @@ def _work_sentence(summary: Summary) -> str:
         return ""
     what = "time on cores" if summary.weight.unit == "nanoseconds" else summary.weight.name
     if are_few(top.samples, top.weight, top.whose.threads_weight):
-        return "" if summary.waits else few_of_work(summary, total, sum(work.samples for work in summary.running))
+        return "" if summary.waits else few_of_work(summary, sum(work.samples for work in summary.running))
     where = " → ".join(top.frames) or "the kernel"
     if top.in_kernel and top.frames:
         where += ", in the kernel"

@@ -3,13 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+from ..base.text import json_text
 from ..facts import thresholds
 from ..facts.contention import Contention
 from ..facts.groups import by_name, users_of_cores
 from ..model.neighbours import Neighbour
 from ..rules.quota import throttles
-from .figures import OTHERS, QUOTA, TRACED, UNCLEAR, Takers
+
+QUOTA, TRACED, OTHERS, UNCLEAR = "quota", "traced", "others", "unclear"
+"""A quota stopped them; processes that were traced had the cores; others, which were not traced; one or the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Takers:
+    """Reason why cores were not free."""
+
+    kind: str
+    names: tuple[tuple[str, float], ...] = ()
+    """The processes (hostile) that used most of these cores' time, with the average number of cores."""
+    cores: int = 0
+    """How many cores the waiting threads may use."""
+    cgroup: str = ""
+    """The control group (hostile) whose quota stopped them."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "kind": self.kind,
+            "processes": [{"process": json_text(name), "cores": round(used, 4)} for name, used in self.names],
+            "cores": self.cores,
+            "cgroup": json_text(self.cgroup),
+        }
 
 
 class Cores:

@@ -9,8 +9,9 @@ from ..base.units import plural, share
 from ..facts import thresholds
 from ..facts.wait_sums import Thread
 from ..model import Profile
-from ..model.caveats import TOO_SLOW
+from ..model.remarks import Comment, NotSampled, SamplesLeftOut
 from ..model.states import RUNNABLE, RUNNING
+from ..phrases.remarks import why_not_sampled
 from .figures import Running, Summary
 
 _NOT_SAMPLED = "[not sampled]"
@@ -42,10 +43,15 @@ def few_of_threads(profile: Profile) -> str:
     return f"There are {many}, so that shares of places are rough: {help_}."
 
 
-def _help(comments: Sequence[str], processes: int, threads: int) -> str:
+def _is_too_slow(comments: Sequence[Comment]) -> bool:
+    """Whether the engine cannot sample more often."""
+    return any(isinstance(comment, SamplesLeftOut) for comment in comments)
+
+
+def _help(comments: Sequence[Comment], processes: int, threads: int) -> str:
     """Ways to get more samples."""
     fewer = "trace fewer processes (-p)" if processes > 1 else ""
-    if not any(TOO_SLOW in comment for comment in comments):
+    if not _is_too_slow(comments):
         ways = [fewer, "trace for longer (-d)", "sample more often (-F)"]
     elif fewer or threads == 1:
         ways = [fewer, "trace for longer (-d)"]
@@ -65,14 +71,12 @@ def _middle(numbers: Sequence[tuple[int, int]]) -> int:
     return 0
 
 
-def few_of_work(summary: Summary, total: int, samples: int) -> str:
-    """Sentence in place of one on what runs: ``samples`` were taken in ``total``, the weight of all that runs."""
-    hidden = hidden_part(summary, total)
+def few_of_work(summary: Summary, samples: int) -> str:
+    """Sentence in place of one on what runs, of which ``samples`` were taken."""
     more = "trace for longer (-d)"
-    if not any(TOO_SLOW in comment for comment in summary.comments):
+    if not _is_too_slow(summary.comments):
         more += ", or sample more often (-F)"
-    few = f"There are too few samples to tell what runs ({samples}): {more}."
-    return f"{hidden} {few}" if hidden else few
+    return f"There are too few samples to tell what runs ({samples}): {more}."
 
 
 def hidden_part(summary: Summary, total: int) -> str:
@@ -80,8 +84,8 @@ def hidden_part(summary: Summary, total: int) -> str:
     weight = _not_sampled(summary.running)
     if weight < thresholds.NOT_SAMPLED * total or not weight:
         return ""
-    why = next((each for each in summary.comments if each.startswith(f"{_NOT_SAMPLED}: ")), "")
-    return f"{share(weight, total)} of the time on cores was not sampled{why.removeprefix(_NOT_SAMPLED)}."
+    known = (f": {why_not_sampled(each)}" for each in summary.comments if isinstance(each, NotSampled))
+    return f"{share(weight, total)} of the time on cores was not sampled{next(known, '')}."
 
 
 def _not_sampled(running: Sequence[Running]) -> int:

@@ -17,22 +17,26 @@ from ..facts.locks import lock_json, ranked
 from ..facts.thread_names import thread_pattern
 from ..facts.wait_kinds import CORE
 from ..facts.wakers import WokenBy, waker_json
-from ..model import ValueType
+from ..model import Stack, ValueType
 from ..model.answers import Answer
 from ..model.copies import Copies
 from ..model.display import USUAL, CallsView
 from ..model.locks import LockTimes
 from ..model.next_step import NextStep
+from ..model.remarks import Comment, plain
+from ..phrases.next_steps import tells
+from ..phrases.remarks import worded
 from . import answers, copies
 from .blocking import Blocking
 from .call_time import CallTime
 from .calls import Calls
+from .core_takers import Takers
 from .critical import Critical
 from .events import Counted
 from .outliers import Group
 from .sharing import Shared
 from .steps_told import steps_json
-from .verdicts import NOT_JUDGED, Judged, thresholds_json
+from .verdicts import NOT_JUDGED, Judged, stack_json, thresholds_json
 
 if TYPE_CHECKING:
     from ..model.steps import Steps
@@ -42,8 +46,6 @@ SCHEMA_VERSION = 3
 
 NAMELESS = "[unknown]"
 """The name of processes that ended before their name was known."""
-QUOTA, TRACED, OTHERS, UNCLEAR = "quota", "traced", "others", "unclear"
-"""A quota stopped them; processes that were traced had the cores; others, which were not traced; one or the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,19 +108,6 @@ class Who:
         return thread_pattern(self.thread, self.main)
 
 
-@dataclass(frozen=True, slots=True)
-class Takers:
-    """Reason why cores were not free."""
-
-    kind: str
-    names: tuple[tuple[str, float], ...] = ()
-    """The processes (hostile) that used most of these cores' time, with the average number of cores."""
-    cores: int = 0
-    """How many cores the waiting threads may use."""
-    cgroup: str = ""
-    """The control group (hostile) whose quota stopped them."""
-
-
 @dataclass(slots=True)  # not frozen: there may be very many, and a frozen one takes three times as long to make
 class Wait:
     """All intervals in which threads waited in the same place in the same state. Times in ns."""
@@ -160,6 +149,8 @@ class Wait:
     """Who ended the waits, if that was recorded; longest first."""
     idle_by: str = ""
     """What shows that these threads are idle: a kind of `idle`; "" if nobody knows who ends their waits."""
+    stack: Stack = ()
+    """All frames of the stack with most of the time, if the row is of one place."""
 
     @property
     def runnable(self) -> bool:
@@ -212,11 +203,14 @@ class Summary:
     weight: ValueType | None
     """Type of `Running.weight`; None without on-CPU samples."""
     lost: dict[str, int]
-    comments: tuple[str, ...]
+    comments: tuple[Comment, ...]
+    """Caveats are among the sentences of `answer`, too."""
     judged: Judged = NOT_JUDGED
     """What `answer` is made of, and what is told elsewhere."""
     trouble: tuple[str, ...] = ()
     """Problems with threads and cores, in sentences (rules `quota`, `crowd`, `pool-anew`)."""
+    untold: tuple[str, ...] = ()
+    """Those of which `answer` does not tell."""
     contention: tuple[Contention, ...] = ()
     """See `contention.contention_of`."""
     calls: tuple[Calls, ...] = ()
@@ -270,7 +264,7 @@ class Summary:
             "thresholds": thresholds_json(),
             "trouble": [json_text(sentence) for sentence in self.trouble],
             "next": self.next_step
-            and {"command": json_text(self.next_step.command), "tells": json_text(self.next_step.tells)},
+            and {"command": json_text(self.next_step.command), "tells": json_text(tells(self.next_step))},
             "processes": [
                 {"name": json_text(p.name), "pids": kernel_ids(p.pids), "ended": p.ended} for p in self.processes
             ],
@@ -294,7 +288,8 @@ class Summary:
             **({"steps": [steps_json(each) for each in self.steps]} if self.steps else {}),
             **({"waits_for": self.blocking.to_json()} if self.blocking else {}),
             "lost": {json_text(kind): count for kind, count in self.lost.items()},
-            "comments": [json_text(comment) for comment in self.comments],
+            "comments": [json_text(text) for text in worded(self.comments)],
+            "remarks": [each for each in plain(self.comments, json_text) if not isinstance(each, str)],
         }
 
 
@@ -316,6 +311,7 @@ def _wait_json(wait: Wait, wall: int) -> dict[str, Any]:
         "kind": wait.kind,
         "frames": [json_text(frame) for frame in wait.frames],
         "kernel_wait": json_text(wait.kernel),
+        "stack": stack_json(wait.stack),
         "time_ns": wait.time,
         "share": _fraction(wait.time, wall),
         "threads_share": _fraction(wait.time, wait.threads_wall),
@@ -342,18 +338,9 @@ def _wait_json(wait: Wait, wall: int) -> dict[str, Any]:
 
 def _core_json(wait: Wait) -> dict[str, Any]:
     return {
-        "cores_had_by": wait.takers and _takers_json(wait.takers),
+        "cores_had_by": wait.takers and wait.takers.to_json(),
         "mostly_in": [json_text(frame) for frame in wait.mostly[0]],
         "mostly_ns": wait.mostly[1],
-    }
-
-
-def _takers_json(takers: Takers) -> dict[str, Any]:
-    return {
-        "kind": takers.kind,
-        "processes": [{"process": json_text(name), "cores": round(used, 4)} for name, used in takers.names],
-        "cores": takers.cores,
-        "cgroup": json_text(takers.cgroup),
     }
 
 

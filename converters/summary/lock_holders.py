@@ -16,7 +16,7 @@ _CAUSES = (HELD, PEER, CHILD)
 
 
 def beside_lock(lock: Finding, facts: Facts) -> str:
-    """``The rest of their time: 13.9 % waiting for a core, 3.1 % blocked in flush_log → fsync.``; "" if nothing of it
+    """``the rest of their time: 13.9 % waiting for a core, 3.1 % blocked in flush_log → fsync``; "" if nothing of it
     can hold others up.
 
     ``lock``: a wait for a lock. Names are unescaped (hostile).
@@ -46,7 +46,7 @@ def beside_lock(lock: Finding, facts: Facts) -> str:
     told = told[: thresholds.BESIDE_LOCK_PLACES]
     if not any(names_a_place for _, _, names_a_place in told):
         return ""
-    return f"The rest of their time: {', '.join(f'{share(time, lock.wall)} {text}' for time, text, _ in told)}."
+    return f"the rest of their time: {', '.join(f'{share(time, lock.wall)} {text}' for time, text, _ in told)}"
 
 
 def _queued(times: Mapping[tuple[str, ...], int]) -> tuple[str, bool]:

@@ -9,17 +9,31 @@ from ..facts import thresholds
 from ..facts.identity import kernel_ids
 from ..facts.wait_functions import COLLECTIVE
 from ..facts.wait_kinds import CHILD, EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD
-from ..model.next_step import NextStep, Whom
+from ..model.next_step import (
+    ALL_RANKS,
+    ALL_THAT_RUNS,
+    HAS_CORES,
+    HOW_OFTEN,
+    PATH,
+    REST,
+    RUNS_TOO,
+    WHAT_ENDERS_DO,
+    WHICH_IOCTLS,
+    WHO_ENDS,
+    WHO_ENDS_IN_CALLS,
+    WHO_WAKES,
+    WHOLE_STACKS,
+    NextStep,
+    Whom,
+)
 from ..rules.finding import CPU
 from ..rules.verdict import DRIVER
 from .answer import NO_WAIT, Answer
-from .figures import OTHERS, UNCLEAR, Process, Wait
+from .core_takers import OTHERS, UNCLEAR
+from .figures import Process, Wait
 
 _RUNS_OR_WAITS_FOR_IT = (CPU, NO_WAIT, THREAD, PEER, CHILD)
 """Kinds of first sentences for which a lack of cores may be the cause."""
-_WHO_WAKES = "who wakes whom, and when"
-_ALL_THAT_RUNS = "all that runs, as a flame graph"
-WHO_ENDS = "who ends these waits"
 WHEN = ("-d", "2", "-o", "when.pftrace")
 """What asks for a timeline."""
 _A_WHILE = ("-d", "5")
@@ -46,7 +60,7 @@ def next_command(
     if not told.deadlock and (others := _who_has_the_cores(told, has_samples, waits)):
         return others
     if told.judged == COLLECTIVE and not told.explained and (ranks := _ranks(processes, chosen)):
-        return NextStep("trace-wall", ranks, _A_WHILE, "all ranks of this host: one may keep the others waiting")
+        return NextStep("trace-wall", ranks, _A_WHILE, ALL_RANKS)
     tool, options, tells = _shows(told, has_samples, waits)
     return NextStep(tool, scope_of(processes, chosen), options, tells)
 
@@ -56,23 +70,23 @@ def _who_has_the_cores(told: Answer, has_samples: bool, waits: Sequence[Wait]) -
     much = thresholds.CORES_ASKED_BESIDE_RUNNING if told.kind == CPU and not has_samples else thresholds.CORES_ASKED
     if told.kind not in _RUNS_OR_WAITS_FOR_IT or not _others_had_the_cores(waits, much):
         return None
-    return NextStep("trace-wall" if has_samples else "trace-offcpu", _EVERYTHING, _A_WHILE, "what else has the cores")
+    return NextStep("trace-wall" if has_samples else "trace-offcpu", _EVERYTHING, _A_WHILE, HAS_CORES)
 
 
 def _shows(told: Answer, has_samples: bool, waits: Sequence[Wait]) -> tuple[str, tuple[str, ...], str]:
     """The command that shows more, its options, and what it tells."""
     if told.deadlock:
-        return "trace-offcpu", ("-d", "1", "--per-thread", "-o", "stacks.html"), "whole stacks"
+        return "trace-offcpu", ("-d", "1", "--per-thread", "-o", "stacks.html"), WHOLE_STACKS
     asks_who = told.kind in _FOR_OTHERS or (told.kind == SLEEP and _waits_for_others(waits))
     if not asks_who and told.kind in (CPU, NO_WAIT, SLEEP) and not has_samples:
-        return "trace-wall", _A_WHILE, "what runs on the cores, too"
+        return "trace-wall", _A_WHILE, RUNS_TOO
     if told.judged == DRIVER and told.kind != LOCK:  # who has a lock tells more
-        return "trace-ioctl", _A_WHILE, "which ioctls take so long, and on which devices"
+        return "trace-ioctl", _A_WHILE, WHICH_IOCTLS
     if asks_who or told.kind == HELD:
         return "trace-wakeup", _A_WHILE, WHO_ENDS
     if told.kind in (CPU, NO_WAIT):
-        return "trace-oncpu", (*_A_WHILE, "-o", "cpu.html"), _ALL_THAT_RUNS
-    return "trace-offcpu", WHEN, _WHO_WAKES
+        return "trace-oncpu", (*_A_WHILE, "-o", "cpu.html"), ALL_THAT_RUNS
+    return "trace-offcpu", WHEN, WHO_WAKES
 
 
 def after_wakers(
@@ -84,15 +98,15 @@ def after_wakers(
 ) -> NextStep | None:
     """Recommends another step than ``step`` if it is known already who ends the waits. ``victim``: the thread (its id)
     that waits; 0 if none stands out. ``untraced``: processes that end most of the waits, and were not traced."""
-    if not step or step.tells not in (_WHO_WAKES, WHO_ENDS):
+    if not step or step.tells not in (WHO_WAKES, WHO_ENDS):
         return step
     whom, pids = scope_of(processes, chosen), kernel_ids(pid for process in processes for pid in process.pids)
     if whom == _EVERYTHING or not pids:
         return after_path(step, processes, chosen)  # whose path would it be?
     if untraced:
-        return NextStep("trace-wakeup", _with_others(whom, untraced), _A_WHILE, "what those do who end these waits")
+        return NextStep("trace-wakeup", _with_others(whom, untraced), _A_WHILE, WHAT_ENDERS_DO)
     whose = "command" if whom.command else str(victim or min(pids))  # parents come before their children
-    return NextStep("trace-wakeup", whom, (*_A_WHILE, "--critical", whose), "what it waits for, step by step")
+    return NextStep("trace-wakeup", whom, (*_A_WHILE, "--critical", whose), PATH)
 
 
 def after_samples(
@@ -100,19 +114,18 @@ def after_samples(
 ) -> NextStep | None:
     """Recommends another step than ``step`` if it is known what runs. ``target``: the function that most of the running
     time is in (`hot_function.hot_function`); "" if there is none."""
-    if not step or not target or told.kind not in (CPU, "") or step.tells not in (_WHO_WAKES, _ALL_THAT_RUNS):
+    if not step or not target or told.kind not in (CPU, "") or step.tells not in (WHO_WAKES, ALL_THAT_RUNS):
         return step
     whom = scope_of(processes, chosen)
-    tells = "how often it is called, and how long each call takes"
-    return NextStep("trace-func", whom, _A_WHILE, tells, (target,))
+    return NextStep("trace-func", whom, _A_WHILE, HOW_OFTEN, (target,))
 
 
 def after_calls(share_of_time: float, serialised: bool, whom: Whom) -> NextStep | None:
     """Recommends a step after a profile of calls. ``share_of_time``: of the threads' time that is in calls."""
     if share_of_time < thresholds.MINOR_CALLS:
-        return NextStep("trace-offcpu", whom, _A_WHILE, "where the rest of the time goes")
+        return NextStep("trace-offcpu", whom, _A_WHILE, REST)
     if serialised:
-        return NextStep("trace-wakeup", whom, _A_WHILE, "who ends these waits, inside such a call or not")
+        return NextStep("trace-wakeup", whom, _A_WHILE, WHO_ENDS_IN_CALLS)
     return None
 
 
@@ -130,7 +143,7 @@ def after_path(step: NextStep | None, processes: Sequence[Process], chosen: Whom
     """Recommends another step than ``step`` if a critical path is known, too."""
     if not step or step.tells != WHO_ENDS:
         return step
-    return NextStep("trace-offcpu", scope_of(processes, chosen), WHEN, _WHO_WAKES)
+    return NextStep("trace-offcpu", scope_of(processes, chosen), WHEN, WHO_WAKES)
 
 
 def _with_others(whom: Whom, pids: Sequence[int]) -> Whom:

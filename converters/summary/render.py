@@ -14,7 +14,10 @@ from ..base.units import count, counted, duration, plural, share_scale
 from ..facts import thresholds
 from ..facts.contention import Contention
 from ..facts.identity import shown_id
-from ..model.losses import TIME, divided
+from ..model.losses import NAMELESS, divided, time_of
+from ..model.remarks import FramesNameless
+from ..phrases.next_steps import tells
+from ..phrases.remarks import worded
 from . import contention_table, outside_ioctls
 from .answers_table import answer_blocks
 from .blocking_table import blocking_blocks
@@ -51,8 +54,6 @@ if TYPE_CHECKING:
 _ENDLESS = 100_000
 """Width of a pipe: nothing is wrapped, so that grep and cut work."""
 _ASCII = str.maketrans({"→": "->", "│": "|", "≤": "<=", "×": "x", "…": "...", "µ": "u"})
-_NAMELESS = "frames without a name"
-"""A note lists the files that have them."""
 _TRAILING = re.compile(r" +(?=\n)")
 
 
@@ -184,8 +185,8 @@ def _encodable(text: str, encoding: str | None) -> str:
 def _blocks(summary: Summary, width: int, parts: Parts) -> list[RenderableType]:
     from rich.text import Text
 
-    more = [sentence for sentence in summary.trouble if sentence not in summary.answer]
-    blocks: list[RenderableType] = [Text(printable(sentence), style="bold") for sentence in [*summary.answer, *more]]
+    sentences = (*summary.answer, *summary.untold)
+    blocks: list[RenderableType] = [Text(printable(sentence), style="bold") for sentence in sentences]
     blocks += [Text(), _who_line(summary, parts.names)]
     if summary.times.wall:
         blocks.append(_times_line(summary))
@@ -220,14 +221,14 @@ def _last_lines(summary: Summary, width: int, parts: Parts) -> list[RenderableTy
 
     lines: list[RenderableType] = [Text(), _lost_line(summary, in_short=not parts.notes)]
     if parts.notes:
-        lines += [Text(f"Note: {printable(comment)}") for comment in summary.comments]
+        lines += [Text(f"Note: {printable(text)}") for text in worded(summary.comments)]
     if missing := left_out(summary, parts, with_processes=_with_processes(summary, width)):
         lines.append(Text(f"Shortened: no room for {', '.join(missing)}; -v prints all.", style="dim"))
     elif parts.shortened:
         lines.append(Text("Shortened to fit a screen: -v prints all rows.", style="dim"))
     if step := summary.next_step:
-        command, tells = printable(step.command), printable(step.tells)
-        lines.append(Text("Next: ").append(command, style="bold").append(f"  # {tells}", style="dim"))
+        command, shows = printable(step.command), printable(tells(step))
+        lines.append(Text("Next: ").append(command, style="bold").append(f"  # {shows}", style="dim"))
     return lines
 
 
@@ -351,8 +352,8 @@ def _lost_line(summary: Summary, *, in_short: bool = False) -> Text:
     from rich.text import Text
 
     lost = dict(summary.lost)
-    if any(comment.startswith(_NAMELESS) for comment in summary.comments):
-        lost.pop(_NAMELESS, None)
+    if any(isinstance(comment, FramesNameless) for comment in summary.comments):  # it tells more
+        lost.pop(NAMELESS, None)
     if not summary.lost:
         return Text("Lost: unknown, nothing was counted")
     missing, cut = divided(lost)
@@ -362,7 +363,7 @@ def _lost_line(summary: Summary, *, in_short: bool = False) -> Text:
     for i, (kind, number) in enumerate(missing.items()):
         text.append(", " if i else "")
         text.append(counted(number, printable(kind)), style="bold red")
-        if time := lost.get(f"{TIME}{kind}"):
+        if time := lost.get(time_of(kind)):
             text.append(f" ({duration(time)})")
     for i, (kind, number) in enumerate(cut.items()):
         text.append(", " if i else "; ")

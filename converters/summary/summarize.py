@@ -24,11 +24,12 @@ from ..facts.wait_sums import LOST, Place, Sum, Sums, Thread
 from ..facts.wakers import longest
 from ..model import Profile, ThreadTimes
 from ..model.calls import WITHOUT_PROBE
-from ..model.caveats import without_caveats
 from ..model.next_step import Whom
+from ..model.remarks import is_caveat
 from ..model.sites import Site
 from ..model.states import BLOCKED, RUNNABLE
 from ..phrases.gil import gil_sentence
+from ..phrases.remarks import word
 from ..phrases.sentences import Sentences, all_of_cores
 from ..rules import gil_main
 from ..rules.ranking import Judgement, judge
@@ -73,8 +74,9 @@ def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
     among them they are unknown, never guessed.
     """
     summary = _summarize(profile, chosen)
-    first, comments = without_caveats(summary.comments)
-    return replace(summary, answer=(*first, *summary.answer), comments=comments)
+    first = tuple(f"{word(comment)}." for comment in summary.comments if is_caveat(comment))
+    others = tuple(comment for comment in summary.comments if not is_caveat(comment))
+    return replace(summary, answer=(*first, *summary.answer), comments=others)
 
 
 @no_collection()
@@ -112,6 +114,7 @@ def _summarize(profile: Profile, chosen: Whom | None) -> Summary:
         comments=tuple(profile.comments),
         judged=Judged((*judgement.steps, *judgement.verdicts, *judgement.blamed, *judgement.still), threads),
         trouble=all_of_cores(judgement.verdicts),
+        untold=all_of_cores(judgement.verdicts),
         contention=contention,
         calls=calls,
         alike=groups_of(profile, _functions(calls, profile), active, functools.partial(thread_pattern, main=False)),
@@ -148,7 +151,8 @@ def _summarize(profile: Profile, chosen: Whom | None) -> Summary:
     told_all = (*sentences_of_steps(summary.steps), path, *with_blame(told.sentences, blamed), of_gil)
     sentences = (few_of_threads(profile), *told_all)
     sentences = tuple(filter(None, sentences))
-    return replace(summary, answer=sentences, next_step=step)
+    untold = all_of_cores(judgement.verdicts, told.told)
+    return replace(summary, answer=sentences, untold=untold, next_step=step)
 
 
 def _of_gil(summary: Summary, judgement: Judgement) -> str:
@@ -276,6 +280,8 @@ def _wait(members: list[_Member], whose: _Whose, flags: _Flags) -> Wait:
     lost_in, lost_time = _most_often(members) if runnable else (_NOWHERE, 0)
     nearly_always = lost_time >= thresholds.LOST_IN * total.time
     where = place.site if not runnable else lost_in if nearly_always else _NOWHERE
+    stacks = (each.stack for _, each, _ in members if runnable and nearly_always and each.site == lost_in)
+    stack = next(stacks, ()) if runnable else place.stack
     return Wait(
         state=RUNNABLE.rstrip("-") if runnable else place.state,
         kind=place.kind,
@@ -299,6 +305,7 @@ def _wait(members: list[_Member], whose: _Whose, flags: _Flags) -> Wait:
         who=of.who,
         mostly=((), 0) if nearly_always or _is_placeholder(lost_in) else (lost_in.frames, lost_time),
         woken_by=longest(total.wakers),
+        stack=stack,
     )
 
 

@@ -11,7 +11,7 @@ from ..base.text import json_text
 from ..facts import thresholds
 from ..facts.identity import is_sum, kernel_id, kernel_ids, life_of
 from ..facts.wait_sums import Place, Thread
-from ..model import ThreadTimes
+from ..model import Stack, ThreadTimes
 from ..model.locks import LockThread, LockTimes
 from ..model.processes import CpuLimit
 from ..rules.finding import Finding
@@ -121,6 +121,19 @@ def _fields_json(named: Mapping[str, object]) -> dict[str, Any]:
 NOT_JUDGED = Judged((), {})
 
 
+def stack_json(stack: Stack) -> list[dict[str, Any]]:
+    """All frames, outermost first; without what is not known of them."""
+    return [
+        {
+            "function": json_text(frame.name),
+            **({"module": json_text(frame.module.path)} if frame.module else {}),
+            **({"file": json_text(frame.file)} if frame.file else {}),
+            **({"line": frame.line} if frame.line else {}),
+        }
+        for frame in stack
+    ]
+
+
 def _place_json(place: Place) -> dict[str, Any]:
     wait = place.wait
     return {
@@ -129,6 +142,7 @@ def _place_json(place: Place) -> dict[str, Any]:
         "kernel_wait": json_text(place.site.kernel),
         "call": json_text(wait.call),
         "lock": json_text(wait.lock),
+        "stack": stack_json(place.stack),
     }
 
 

@@ -179,6 +179,7 @@ def path_profile(profile: Profile, path: CriticalPath) -> Profile:
         locks=[],
         gil=[],
         critical=path,
+        answered=profile,
     )
 
 

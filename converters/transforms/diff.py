@@ -14,6 +14,7 @@ from ..base.errors import StallscopeError
 from ..base.units import BILLION, BILLIONTHS
 from ..model import Frame, Labels, Module, Profile, Sample, Stack, ValueType, parts
 from ..model.ranks import LABELS
+from ..model.remarks import Comment, OfSide
 from ..writers.base.options import WriteOptions, value_index
 from .labels import Without
 from .samples import ByFrame
@@ -59,6 +60,7 @@ def differential(before: Profile, after: Profile, value: str = "", *, normalise:
         scheduling=None,
         critical=None,
         display=None,
+        answered=None,
         default_value="",
         details=None,
         **parts.without(),
@@ -152,7 +154,7 @@ def _title(before: Profile, after: Profile) -> str:
     return f"{after.title or 'after'}, compared with {before.title or 'before'}"
 
 
-def _comments(before: Profile, after: Profile) -> list[str]:
+def _comments(before: Profile, after: Profile) -> list[Comment]:
     both = [text for text in after.comments if text in before.comments]
     sides = ((BEFORE, before), (AFTER, after))
-    return both + [f"{side}: {text}" for side, each in sides for text in each.comments if text not in both]
+    return both + [OfSide(side, text) for side, each in sides for text in each.comments if text not in both]

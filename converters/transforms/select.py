@@ -74,6 +74,7 @@ def _of_samples(profile: Profile, samples: list[Sample]) -> Profile:
         scheduling=None,
         critical=None,
         display=None,
+        answered=None,
         **parts.without(parts.OF_SAMPLES),
     )
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 from ..base.text import printable
 from ..model import Frame, Labels, Profile, Sample, Stack, ValueType
 from ..model.timeline import Span, Timeline, Track
+from ..phrases.remarks import worded
 from ..transforms.labels import shown_id
 from .base.options import WriteOptions, missing, value_index
 
@@ -93,7 +94,7 @@ def _document(
         "title": printable(options.title or profile.title),
         "host": printable(profile.host),
         "lost": {printable(kind): number for kind, number in missing(profile, options).items()},
-        "comments": [printable(comment) for comment in profile.comments],
+        "comments": [printable(comment) for comment in worded(profile.comments)],
     }
     if note:
         about["positions"] = note

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from stallscope.converters import pprof
+from stallscope.converters.phrases.remarks import worded
 
 HERE = Path(__file__).resolve().parent
 WORKLOADS = HERE.parents[1] / "build" / "workloads"
@@ -99,7 +100,7 @@ def trace(tracer: str, cache: Path, seconds: float, *scope: str) -> Result:
         _read(master)
     os.close(master)
     with output.open("rb") as file:
-        comments = pprof.load(file).comments
+        comments = worded(pprof.load(file).comments)
     share, rest = 100.0, ""
     for comment in comments:
         if found := re.match(r"([\d.]+)% of the time in user code is in complete stacks; others: (.*)", comment):

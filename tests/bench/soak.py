@@ -22,6 +22,7 @@ from statistics import median
 
 from stallscope.converters import pprof
 from stallscope.converters.model import Profile
+from stallscope.converters.phrases.remarks import worded
 from stallscope.tracers.engines.ebpf.remarks import WITHOUT_ACCOUNT
 
 WORKLOADS = Path(__file__).resolve().parents[2] / "build" / "workloads"
@@ -94,7 +95,7 @@ def problems_of(profile: Profile) -> list[str]:
 
 def inexact(profile: Profile) -> float:
     """ns by which the accounts of all threads together may be wrong, as the profile says."""
-    found = [re.search(r"inexact by up to ([\d.]+) (ns|µs|ms|s)$", comment) for comment in profile.comments]
+    found = [re.search(r"inexact by up to ([\d.]+) (ns|µs|ms|s)$", comment) for comment in worded(profile.comments)]
     units = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}
     return len(profile.threads) * sum(float(each[1]) * units[each[2]] for each in found if each)
 

@@ -12,14 +12,11 @@ from pathlib import Path
 import click
 import pytest
 from conversions import DATA, FOLDED, convert
-from next_steps import step_of
 from stallscope.converters import pprof
 from stallscope.converters.convert import main
 from stallscope.converters.model import Frame, Profile, Sample, ValueType
-from stallscope.converters.model.display import Display
+from stallscope.converters.phrases.remarks import worded
 from stallscope.converters.readers import detect
-from stallscope.converters.summary.summarize import summarize
-from summary_profiles import model_case
 
 CORPUS = sorted(path for name in detect.formats() for path in (DATA / name).iterdir() if path.suffix != ".golden")
 
@@ -153,7 +150,7 @@ def test_filters_are_told_in_the_report_and_in_the_file(tmp_path: Path, capfd: p
     assert "trace-convert: kept 75.0 % of samples: --keep process=python\n" in capfd.readouterr().err
     with out.open("rb") as file:
         profile = pprof.load(file)
-    assert profile.comments == ["kept 75.0 % of samples: --keep process=python"]
+    assert worded(profile.comments) == ["kept 75.0 % of samples: --keep process=python"]
     assert [sample.values for sample in profile.samples] == [(3,)]
 
 
@@ -342,52 +339,3 @@ def test_a_table_of_threads(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
 def test_threads_of_perf_need_no_option(capfd: pytest.CaptureFixture[str]) -> None:
     assert convert(DATA / "perf" / "two_events_pid_tid.txt", "--form", "threads") == 0
     assert "tiny-23546  100.0 % inner [native, tiny]" in capfd.readouterr().out
-
-
-@pytest.fixture
-def capture(tmp_path: Path) -> Path:
-    """Capture with a command that was recommended."""
-    profile = model_case()
-    profile.display = Display(next_step=step_of("trace-wakeup -n job -d 5", "more"))
-    path = tmp_path / "capture.pb.gz"
-    with path.open("wb") as file:
-        pprof.save(profile, file)
-    return path
-
-
-def test_the_answer_of_a_capture(capture: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert convert("--answer", capture) == 0
-    out, err = capfd.readouterr()
-    assert out.splitlines()[0] == summarize(model_case()).answer[0]
-    assert "Next: trace-wakeup -n job -d 5  # more" in out
-    assert err == ""
-    assert convert("--answer", "--json", capture) == 0
-    assert json.loads(capfd.readouterr().out)["answer"] == list(summarize(model_case()).answer)
-
-
-def test_an_answer_beside_outputs(capture: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "x.folded"
-    assert convert("--answer", capture, "-o", path) == 0
-    out, err = capfd.readouterr()
-    assert "Next: trace-wakeup" in out
-    assert "distinct stacks, total" in err
-    assert path.stat().st_size
-    assert convert("--answer", capture, "-o", "-") == 0
-    out, err = capfd.readouterr()
-    assert "Next: trace-wakeup" in err
-    assert out == path.read_text()
-
-
-@pytest.mark.parametrize("options", [("--drop", "process=nobody"), ("--simplify", "all")])
-def test_what_was_recommended_is_of_the_whole_capture(
-    options: tuple[str, ...], capture: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert convert("--answer", *options, capture) == 0
-    assert "-n job" not in capfd.readouterr().out
-
-
-def test_wrong_use_of_answers(capture: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert convert("--json", capture) == 2
-    assert "use them with --answer" in capfd.readouterr().err
-    assert convert("--answer", "--diff", capture, capture) == 2
-    assert "a comparison has no answer" in capfd.readouterr().err

@@ -7,6 +7,7 @@ import pytest
 from stallscope.converters import transform_options as pipeline
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Profile, Sample, ValueType
+from stallscope.converters.phrases.remarks import worded
 
 NS, COUNT = ValueType("off-cpu", "nanoseconds"), ValueType("count", "count")
 NOTHING: dict[str, Any] = {
@@ -39,12 +40,12 @@ def run(texts: dict[str, int], *arguments: str, value: str = "") -> tuple[dict[s
         samples.append(Sample(tuple(map(Frame, text.split(";"))), (weight, 1), labels))
     profile = Profile([NS, COUNT], samples, comments=["mine"])
     changed = pipeline.apply(profile, pipeline.plan(given(*arguments)), value)
-    assert profile.comments == ["mine"] and len(profile.samples) == len(texts)
+    assert worded(profile.comments) == ["mine"] and len(profile.samples) == len(texts)
     sums: dict[str, int] = {}
     for sample in changed.samples:
         text = ";".join(frame.name for frame in sample.stack)
         sums[text] = sums.get(text, 0) + sample.values[0]
-    return sums, changed.comments[1:]
+    return sums, worded(changed.comments)[1:]
 
 
 def test_nothing_asked_is_nothing_done() -> None:

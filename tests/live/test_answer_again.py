@@ -12,6 +12,8 @@ from runner import Workload
 
 pytestmark = pytest.mark.usefixtures("live")
 
+PID = "PID"
+"""Stands for the id of the program."""
 CASES = [
     ("trace-offcpu", "lock_holder", ()),
     ("trace-wall", "work_and_rest", ()),
@@ -20,6 +22,8 @@ CASES = [
     ("trace-oncpu", "work_and_rest", ()),
     ("trace-ioctl", "ioctls", ("--sort", "p99", "--by", "thread")),
     ("trace-offcpu", "mutexes", ("-v",)),
+    ("trace-wakeup", "pipe_chain", ("--critical", PID)),
+    ("trace-wall", "lock_holder", ("--critical", PID)),
 ]
 
 
@@ -45,7 +49,14 @@ def test_the_capture_answers_like_the_trace(
     chosen = ("--json", *options) if as_json else options
     with (
         Workload(program, linger=True) as workload,
-        Tracer("-p", workload.pid, *chosen, "-o", path, command=command_path(command)) as tracer,
+        Tracer(
+            "-p",
+            workload.pid,
+            *(workload.pid if each == PID else each for each in chosen),
+            "-o",
+            path,
+            command=command_path(command),
+        ) as tracer,
     ):
         finished, _ = traced_run(workload, tracer)
     told = finished.out.replace(f"wrote {path}\n", "")

@@ -16,6 +16,7 @@ import pytest
 from commands import PATIENCE, Tracer, load, run, together
 from runner import FOLDER, Workload
 from stallscope.converters.model import Profile
+from stallscope.converters.phrases.remarks import worded
 from stallscope.tracers.base import procfs
 from stallscope.tracers.bcc.place import find
 from stallscope.tracers.engines.bcc.programs import Attached, make
@@ -106,7 +107,7 @@ def test_it_agrees_with_libbpf(tmp_path: Path) -> None:
         for of_bcc, of_libbpf in ((mine.on_cpu, its.on_cpu), (mine.runnable, its.runnable)):
             assert abs(of_bcc - of_libbpf) <= 0.05 * its.wall + missing, (mine, its, missing)
         assert mine.thread == its.thread
-    assert any("frame pointers" in comment for comment in one.comments)
+    assert any("frame pointers" in comment for comment in worded(one.comments))
 
 
 def test_a_command_from_its_beginning_where_there_is_no_btf(tmp_path: Path) -> None:

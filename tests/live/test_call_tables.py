@@ -18,6 +18,7 @@ from stallscope.converters import pprof
 from stallscope.converters.model import Profile
 from stallscope.converters.model.calls import CallTimes, together
 from stallscope.converters.model.display import By, CallsView
+from stallscope.converters.phrases.remarks import worded
 from stallscope.converters.summary.calls_view import rows
 from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
@@ -223,7 +224,7 @@ def test_intervals(tmp_path: Path) -> None:
     for profile in found:
         assert not any(profile.lost[kind] for kind in CallsCollector(Calls()).losses())
         check_threads(profile)
-        (cost,) = [note for note in profile.comments if note.startswith("the probes ran")] or [""]
+        (cost,) = [note for note in worded(profile.comments) if note.startswith("the probes ran")] or [""]
         runs.append(int(re.sub("[^0-9]", "", cost.split(" time")[0]) or 0))
     # Two runs a call; the first calls of a trace may lack a probe at their entry.
     assert 2 * sum(call.count for call in calls) <= sum(runs) <= 2 * sum(call.count for call in calls) + 10
@@ -266,7 +267,7 @@ def test_calls_that_are_nested_too_deeply(trace: Trace) -> None:
     (call,) = [call for call in profile.calls if call.name == "recurse"]
     assert lost > 1000
     assert (call.count, profile.lost["calls inside 8 others"], profile.lost["calls"]) == (counted, lost, 0)
-    assert not any("--table-size" in comment for comment in profile.comments)
+    assert not any("--table-size" in comment for comment in worded(profile.comments))
     text = io.StringIO()
     render(summarize(profile), text)
     assert f"{lost:,} calls inside 8 others" in text.getvalue()

@@ -31,6 +31,7 @@ from commands import (
 from default_signals import in_child
 from runner import FOLDER, SYSTEM_PYTHON, Workload
 from stallscope.converters.model import Profile
+from stallscope.converters.phrases.remarks import worded
 from stallscope.tracers.images.elf import ElfFile, FileSource
 from stallscope.tracers.unwind.cache import TableCache
 from stallscope.tracers.unwind.sections import find_sections
@@ -99,8 +100,8 @@ def test_first_trace_is_complete(
         aims = {"-p": workload.pid, "-t": workload.tids[1], "-n": "python_threads[.]py", "--cgroup": group}
         finished, profile = traced(scope, aims[scope], "-d", 1)
         (group.parent / "cgroup.procs").write_text(str(workload.pid))
-    assert complete(profile) >= COMPLETE, profile.comments
-    assert not any(CUT_SHORT in comment for comment in profile.comments)
+    assert complete(profile) >= COMPLETE, worded(profile.comments)
+    assert not any(CUT_SHORT in comment for comment in worded(profile.comments))
     assert any(path.suffix == ".rows" for path in cache.iterdir())
     assert not [path for path in cache.iterdir() if path.suffix != ".rows"]
     assert finished.err == ""
@@ -125,7 +126,7 @@ def test_the_trace_begins_when_the_tables_are_there(
     profile = load(path)
     assert profile.start_ns > time.time_ns() - (time.monotonic_ns() - released)
     assert 1_000_000_000 <= profile.duration_ns < 60_000_000_000
-    assert complete(profile) >= COMPLETE, profile.comments
+    assert complete(profile) >= COMPLETE, worded(profile.comments)
 
 
 def test_ctrl_c_goes_on_without_waiting(workload: Workload, cache: Path, held: Held, tmp_path: Path) -> None:
@@ -139,7 +140,7 @@ def test_ctrl_c_goes_on_without_waiting(workload: Workload, cache: Path, held: H
         finished = tracer.interrupt().finish().check_succeeded()
     profile = load(path)
     assert complete(profile) < COMPLETE
-    (note,) = [comment for comment in profile.comments if CUT_SHORT in comment]
+    (note,) = [comment for comment in worded(profile.comments) if CUT_SHORT in comment]
     assert note in finished.out
     assert "compile what is left (1 file) with `trace-doctor --prepare`" in note
     (share,) = re.findall(r"^>?([\d.]+) % of the time in user code is ", note)
@@ -157,7 +158,7 @@ def test_no_wait(scope: str, workload: Workload, held: Held, traced: Callable[..
     aim = ["-p", workload.pid, "-d", 1] if scope == "-p" else ["--", FOLDER / "sleeps", 20]
     with held():
         _, profile = traced("--no-wait", *aim)
-    assert any(CUT_SHORT in comment for comment in profile.comments)
+    assert any(CUT_SHORT in comment for comment in worded(profile.comments))
 
 
 def test_the_whole_host_is_not_waited_for(
@@ -165,7 +166,7 @@ def test_the_whole_host_is_not_waited_for(
 ) -> None:
     with held():
         _, profile = traced("-a", "-d", 2)
-    (note,) = [comment for comment in profile.comments if CUT_SHORT in comment]
+    (note,) = [comment for comment in worded(profile.comments) if CUT_SHORT in comment]
     assert float(note.split(" %")[0].lstrip(">")) > 1
     assert len(list(cache.glob("*.rows"))) >= 5, "what others need is compiled meanwhile"
     before = complete(profile)
@@ -185,7 +186,7 @@ def test_a_compiler_that_is_killed_costs_nothing(workload: Workload, cache: Path
             tracer.wait_until(lambda: bool({*compilers(tracer.pid)} - {*killed}), "another process takes over")
         tracer.finish().check_succeeded()
     assert killed
-    assert complete(load(path)) >= COMPLETE, load(path).comments
+    assert complete(load(path)) >= COMPLETE, worded(load(path).comments)
 
 
 def test_a_tracer_that_is_killed_leaves_no_compiler(
@@ -210,7 +211,7 @@ def test_two_tracers_at_once(workload: Workload, cache: Path, tmp_path: Path) ->
     running = [subprocess.Popen([*command, str(path)], env=environ, stdout=subprocess.DEVNULL) for path in paths]
     assert [process.wait() for process in running] == [0, 0]
     for path in paths:
-        assert complete(load(path)) >= COMPLETE, load(path).comments
+        assert complete(load(path)) >= COMPLETE, worded(load(path).comments)
     assert not [path for path in cache.iterdir() if path.suffix != ".rows"]
 
 
@@ -258,8 +259,8 @@ def test_first_trace_of_a_command_is_complete(
         "python": [*THREADS, 2000],
     }[form]
     finished, profile = traced("--", *command)
-    assert complete(profile) >= COMPLETE, profile.comments
-    assert not any(CUT_SHORT in comment for comment in profile.comments)
+    assert complete(profile) >= COMPLETE, worded(profile.comments)
+    assert not any(CUT_SHORT in comment for comment in worded(profile.comments))
     assert finished.err == ""
 
 
@@ -355,7 +356,7 @@ def test_after_preparing_nothing_is_waited_for(
         assert done.stderr == ""
         finished, profile = traced("-p", workload.pid, "-d", 1)
         assert "compiling" not in finished.tty
-        assert complete(profile) >= COMPLETE, profile.comments
+        assert complete(profile) >= COMPLETE, worded(profile.comments)
 
 
 def test_without_a_cache_it_says_that_it_compiles_every_time(
@@ -364,8 +365,10 @@ def test_without_a_cache_it_says_that_it_compiles_every_time(
     (tmp_path / "file").write_text("")
     for _ in range(2):
         _, profile = traced("-p", workload.pid, "-d", 1, STALLSCOPE_CACHE=str(tmp_path / "file" / "cache"))
-        assert complete(profile) >= COMPLETE, profile.comments
-        assert "unwind tables had to be compiled, and will be the next time: no cache: File exists" in profile.comments
+        assert complete(profile) >= COMPLETE, worded(profile.comments)
+        assert "unwind tables had to be compiled, and will be the next time: no cache: File exists" in worded(
+            profile.comments
+        )
 
 
 def test_a_thread_that_waits_for_a_core_is_walked_again_when_tables_come(

@@ -17,6 +17,7 @@ import pytest
 from commands import Tracer, load, run
 from runner import FOLDER, Workload
 from stallscope.converters.model.calls import CallTimes, lower_bound
+from stallscope.converters.phrases.remarks import worded
 from stallscope.tracers.apis.wanted import Library, Wanted
 from stallscope.tracers.engines.ebpf.measures.calls import LEFT, CallsCollector
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
@@ -51,7 +52,7 @@ def probes_cost(traced: Traced) -> float:
     """Mean ns of a run of a program at a function, by its own clock. On the way to it a call takes longer by that."""
     (found,) = [
         re.search(r"([0-9]+) ns each in the programs", comment)
-        for comment in traced.profile.comments
+        for comment in worded(traced.profile.comments)
         if "the probes ran" in comment
     ]
     assert found

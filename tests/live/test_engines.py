@@ -18,6 +18,7 @@ import pytest
 from commands import NOBODY, PATIENCE, Finished, Tracer, load, open_folder_of, run, together
 from runner import FOLDER, Workload
 from stallscope.converters.model import Profile
+from stallscope.converters.phrases.remarks import worded
 from tracing import RUNNABLE
 
 TRACE_WALL, TRACE_OFFCPU, TRACE_ONCPU = (
@@ -199,7 +200,7 @@ def test_perf_tells_that_stacks_are_cut(perf: None, tmp_path: Path) -> None:
         waits = [s for s in profile.samples if "pause_" in {f.name for f in s.stack}]
         assert waits
         whole = sum(s.values[0] for s in waits if s.stack[0].name == "_start")
-        found[mode] = whole / sum(s.values[0] for s in waits), " ".join(profile.comments)
+        found[mode] = whole / sum(s.values[0] for s in waits), " ".join(worded(profile.comments))
     assert found["dwarf"][0] == 0
     assert "in complete stacks; of others, callers are missing: --call-graph dwarf,65528" in found["dwarf"][1]
     assert found["dwarf,65528"][0] == 1
@@ -269,7 +270,7 @@ def test_eu_stack_agrees_with_libbpf(tmp_path: Path) -> None:
             # Samples differ in weight, as their distances do: they are worth fewer equal ones.
             bound = max(POINTS, 3 * (share * (1 - share) / (number / 2)) ** 0.5)
             assert abs(one[name] - share) <= bound, (one, other, number)
-    assert any("a thread was stopped for" in comment for comment in sampled.comments)
+    assert any("a thread was stopped for" in comment for comment in worded(sampled.comments))
 
 
 def test_eu_stack_tells_computing_from_sleeping(eu_stack: None, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from commands import Tracer, folded, load, run
 from runner import FOLDER
+from stallscope.converters.phrases.remarks import worded
 from stallscope.tracers.apis.targets import Target, Targets
 from stallscope.tracers.engines.ebpf.measures.calls import CallsCollector
 from stallscope.tracers.measures.calls import Calls
@@ -194,7 +195,9 @@ def test_only_slow_calls_count(require: Callable[[bool, str], None], tmp_path: P
     waited = sum(sample.values[0] for sample in profile.samples if sample.label("state") != "running")
     assert waited >= 0.9 * call.own
     assert any(sample.label("state") == "interruptible" for sample in profile.samples)
-    (said,) = [comment for comment in profile.comments if comment.startswith("only calls of more than 70.0 ms count")]
+    (said,) = [
+        comment for comment in worded(profile.comments) if comment.startswith("only calls of more than 70.0 ms count")
+    ]
     assert f"{18 - call.count} other calls took" in said
     assert re.search(r"\d+ of \d+ from .*fall", done.out), "where the slow calls come from"
 

@@ -18,6 +18,7 @@ import pytest
 from commands import Tracer, folded, load, run
 from runner import Workload
 from stallscope.converters.model.calls import CallTimes, lower_bound
+from stallscope.converters.phrases.remarks import worded
 from stallscope.converters.summary.summarize import summarize
 from stallscope.tracers.engines.ebpf.measures.ioctl import IoctlCollector
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
@@ -254,7 +255,7 @@ def test_a_call_that_goes_on_at_the_end(fuse: None, trace: Trace) -> None:
     blocked = [s for s in traced.profile.samples if s.label("state") not in ("running", "runnable-woken")]
     assert sum(sample.values[0] for sample in blocked) == pytest.approx(call.open_time, rel=0.05)
     assert {sample.label("open") for sample in traced.profile.samples} == {"yes"}
-    assert any("1 ioctl had not ended" in comment for comment in traced.profile.comments)
+    assert any("1 ioctl had not ended" in comment for comment in worded(traced.profile.comments))
 
 
 PROGRAM = f"""

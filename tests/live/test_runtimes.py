@@ -10,6 +10,7 @@ import pytest
 from runtimes import Built, MissingError, build
 from stacks_truth import native
 from stallscope.converters.model import Profile
+from stallscope.converters.phrases.remarks import worded
 from test_walks import trace
 
 pytestmark = pytest.mark.usefixtures("live")
@@ -45,7 +46,7 @@ def traced(program: Built, seconds: float = 2.5) -> Profile:
 
 def incomplete(profile: Profile) -> list[str]:
     """Comments on stacks that are not complete, unless they are fewer than one in a hundred."""
-    return [comment for comment in profile.comments if WHOLE in comment and float(comment.split("%")[0]) < 99]
+    return [comment for comment in worded(profile.comments) if WHOLE in comment and float(comment.split("%")[0]) < 99]
 
 
 def waits_of(profile: Profile) -> Counter[tuple[str, ...]]:
@@ -108,4 +109,4 @@ def test_frame_pointers_of_32_bit_code(built: Callable[[str], Built]) -> None:
         assert len(own) <= 1 or count < 5, stack
         if "main" in stack:
             assert set(own) <= {"in_poll"}, stack
-    assert any("32-bit code is walked by frame pointers" in comment for comment in profile.comments)
+    assert any("32-bit code is walked by frame pointers" in comment for comment in worded(profile.comments))

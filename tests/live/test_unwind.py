@@ -31,6 +31,7 @@ from stacks_truth import (
     same_name,
 )
 from stallscope.converters.model import Frame, Profile, Sample
+from stallscope.converters.phrases.remarks import worded
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf.assemble import profile_of
 from stallscope.tracers.engines.ebpf.measures.registry import collectors
@@ -69,7 +70,7 @@ class Held:
     def remarks(self) -> list[str]:
         """Remarks of the trace on itself."""
         profile = self.traced.profile
-        return [*profile.comments, *(f"{number} {what}" for what, number in profile.lost.items() if number)]
+        return [*worded(profile.comments), *(f"{number} {what}" for what, number in profile.lost.items() if number)]
 
     def last_stack(self, tid: int) -> list[Frame]:
         """The user frames that the thread stands in when the trace ends."""

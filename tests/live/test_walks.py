@@ -17,6 +17,7 @@ import pytest
 from runner import Workload
 from stacks_truth import reaches_start
 from stallscope.converters.model import Profile
+from stallscope.converters.phrases.remarks import worded
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import probes as engine_module
 from stallscope.tracers.engines.ebpf.assemble import profile_of
@@ -295,7 +296,7 @@ def test_32_bit_code_is_walked_by_frame_pointers(start: str, tmp_path: Path, req
     # Callers may be missing, but no frame is invented.
     assert all(names == tuple(expected[: len(names)]) for names in found), found
     assert found[tuple(expected)] > 0.9 * found.total(), found
-    assert any("32-bit code is walked by frame pointers" in comment for comment in profile.comments)
+    assert any("32-bit code is walked by frame pointers" in comment for comment in worded(profile.comments))
 
 
 def test_walking_again_takes_nobody_into_the_scope() -> None:

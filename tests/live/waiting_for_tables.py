@@ -7,6 +7,7 @@ from pathlib import Path
 
 from commands import Tracer, alive
 from stallscope.converters.model import Profile
+from stallscope.converters.phrases.remarks import worded
 
 COMPLETE = 95
 """Percent of the off-CPU time in user code: with tables that came too late it was 29 to 84."""
@@ -15,7 +16,9 @@ CUT_SHORT = "in stacks cut short: unwind tables were still being compiled; run i
 
 def complete(profile: Profile) -> float:
     """Percent of the time in user code that is in complete stacks, as the summary says it."""
-    shares = [re.match(r"([\d.]+)% of the time in user code is in complete stacks", each) for each in profile.comments]
+    shares = [
+        re.match(r"([\d.]+)% of the time in user code is in complete stacks", each) for each in worded(profile.comments)
+    ]
     (share,) = [float(found[1]) for found in shares if found] or [100.0]
     return share
 

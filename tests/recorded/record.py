@@ -41,7 +41,9 @@ def neutral(profile: Profile) -> Profile:
         name: [parts.with_texts(part, text_of) for part in getattr(profile, name)] for name in parts.NAMES
     }
     host = "host" if profile.host else ""
-    comments = [_elsewhere(comment) for comment in profile.comments]
+    comments = [
+        _elsewhere(each) if isinstance(each, str) else parts.with_texts(each, text_of) for each in profile.comments
+    ]
     # Without what the trace has recommended: that is judged again, too.
     return replace(
         profile,

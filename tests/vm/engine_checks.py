@@ -17,6 +17,7 @@ import plan
 from commands import Tracer, load
 from runner import Workload
 from stallscope.converters.model import Profile, Sample
+from stallscope.converters.phrases.remarks import worded
 
 ROOT = Path(__file__).resolve().parents[2]
 WALL = str(Path(sys.executable).with_name("trace-wall"))
@@ -106,8 +107,8 @@ def _with_auto(engine: str) -> str:
     """Checks that auto chose ``engine``, and that its numbers are right. There is no option of it: that would choose
     it."""
     profile, worst, share = _waits_and_shares()
-    told = [comment for comment in profile.comments if comment.startswith("taken with ")]
-    assert len(told) == 1, profile.comments
+    told = [comment for comment in worded(profile.comments) if comment.startswith("taken with ")]
+    assert len(told) == 1, worded(profile.comments)
     match = re.fullmatch(r"taken with (\S+), because other engines cannot be used \((.*)\)", told[0])
     assert match and match[1] == engine, told
     return f"{_told((profile, worst, share))}; {match[2]}"
@@ -138,8 +139,10 @@ def _waits_and_shares(*options: str) -> tuple[Profile, float, float]:
     # bcc walks frame pointers, which some of the functions do not have: their stacks may run on to the limit. SystemTap
     # skips events where a core is taken from the guest, and says so. perf does not report some switches, or has
     # no sample of them: the engine finds that out, and says so.
-    is_stap = "--stap-module" in options or any(each.startswith("taken with stap,") for each in profile.comments)
-    is_perf = "perf" in options or any(each.startswith("taken with perf,") for each in profile.comments)
+    is_stap = "--stap-module" in options or any(
+        each.startswith("taken with stap,") for each in worded(profile.comments)
+    )
+    is_perf = "perf" in options or any(each.startswith("taken with perf,") for each in worded(profile.comments))
     may = ("stacks cut", *(("events", "intervals") if is_stap else ("intervals", "stacks") if is_perf else ()))
     lost = {what: number for what, number in profile.lost.items() if number and what not in may}
     assert not lost, lost

@@ -12,6 +12,7 @@ from runner import Workload
 from stacks_truth import reaches_start
 from stallscope.converters import pprof
 from stallscope.converters.model import Profile
+from stallscope.converters.phrases.remarks import worded
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
 from stallscope.tracers.kernel.records import MAX_FRAMES
@@ -70,5 +71,5 @@ def whole_share(profile: Profile) -> float:
 
 def told_share(profile: Profile) -> float:
     """The share of complete stacks that the profile tells of itself, for programs whose outermost frame has no name."""
-    told = re.search(r"([\d.]+)% of the time in user code is in complete stacks", "\n".join(profile.comments))
+    told = re.search(r"([\d.]+)% of the time in user code is in complete stacks", "\n".join(worded(profile.comments)))
     return float(told[1]) / 100 if told else 1.0  # nothing is said when there is nothing to say

@@ -17,6 +17,7 @@ from commands import Tracer, load
 from runner import Workload
 from stacks_truth import reaches_start
 from stallscope.converters.model import Profile
+from stallscope.converters.phrases.remarks import worded
 from stallscope.tracers.engines.stap.compiling import MOST_FRAMES, NAME
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,8 +41,10 @@ def stap_storm() -> str:
     counted, kernel = _switches(profile, truths)
     lost = profile.lost["events"] + profile.lost["intervals"]
     missing = sum((kernel - counted).values())
-    print(counted, kernel, profile.lost, profile.comments)
-    assert not any("did not come to its end" in comment for comment in profile.comments), profile.comments
+    print(counted, kernel, profile.lost, worded(profile.comments))
+    assert not any("did not come to its end" in comment for comment in worded(profile.comments)), worded(
+        profile.comments
+    )
     assert not profile.lost["lines not understood"], profile.lost
     assert missing <= lost + len(kernel), (counted, kernel, profile.lost)
     assert max((counted - kernel).values(), default=0) <= AROUND, (counted, kernel)
@@ -80,11 +83,13 @@ def stap_deep() -> str:
     }
     names = {name: [frame.name for frame in stack if frame.kind == "native"] for name, stack in stacks.items()}
     text = ";".join(names["deep"])
-    print(text, len(text), len(names["too_deep"]), profile.comments)
+    print(text, len(text), len(names["too_deep"]), worded(profile.comments))
     assert sum("descend" in name for name in names["deep"]) == DEEP, names["deep"]
     assert len(text) > CHARACTERS, len(text)
     assert len(names["too_deep"]) == MOST_FRAMES, len(names["too_deep"])
-    assert any(f"more than {MOST_FRAMES} frames are cut" in comment for comment in profile.comments), profile.comments
+    assert any(f"more than {MOST_FRAMES} frames are cut" in comment for comment in worded(profile.comments)), worded(
+        profile.comments
+    )
     return f"{len(names['deep'])} frames in {len(text):,} characters; {MOST_FRAMES} of a longer stack, which is told"
 
 

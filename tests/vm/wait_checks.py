@@ -11,6 +11,7 @@ from runner import Workload
 from stallscope.converters.model import Sample
 from stallscope.converters.model.locks import OWNER, SHARED
 from stallscope.converters.model.wakers import has_waker, links, own_part
+from stallscope.converters.phrases.remarks import worded
 from stallscope.converters.transforms.critical_path import critical_path, thread_of
 from stallscope.tracers.engines.ebpf.measures.locks import kernel_knows_caches, kernel_tells
 from stallscope.tracers.measures.locks import Locks
@@ -64,7 +65,7 @@ def locks() -> str:
     assert share >= 0.75, lock.holders
     assert not any(found.profile.lost[kind] for kind in ("waits for locks", "holders of locks")), found.profile.lost
     kernel = "locks of the kernel are not told"
-    assert kernel_tells() or any(comment.startswith(kernel) for comment in found.profile.comments)
+    assert kernel_tells() or any(comment.startswith(kernel) for comment in worded(found.profile.comments))
     if kernel_tells():
         written = traced("mutexes", "inode", 4, 40, measures=(WakeUp(), Locks()))
         semaphore = max((each for each in written.profile.locks if each.kind == "rwsem"), key=lambda each: each.time)

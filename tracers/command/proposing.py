@@ -71,13 +71,13 @@ class Proposing:
         return not engine.refusals(measures) and (is_here or engine.missing(measures) is None)
 
     def _with_engine(self, step: NextStep) -> NextStep:
-        options, tells = ["--engine", self._engine.name], step.tells
+        options, needs_module = ["--engine", self._engine.name], False
         if module := self._given.get("stap_module"):
             if step.tool == self._tool:
                 options += ["--stap-module", str(module)]
             else:
-                tells += "; needs a module of its own: --stap-compile-only"
-        return step._replace(first=(*options, *step.first), tells=tells)
+                needs_module = True
+        return step._replace(first=(*options, *step.first), needs_module=needs_module)
 
 
 def refusal(engine: Engine, measures: Sequence[Measure], given: Mapping[str, Any]) -> StallscopeError | None:
@@ -110,7 +110,8 @@ def _typed(name: str, given: Mapping[str, Any]) -> str:
 
 def _instead(step: NextStep) -> NextStep | None:
     """Step that tells something like it by sums, if it asks for a timeline."""
-    from ...converters.summary.next_command import WHEN, WHO_ENDS
+    from ...converters.model.next_step import WHO_ENDS
+    from ...converters.summary.next_command import WHEN
 
     if step.options != WHEN:
         return None

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...converters.base.text import printable
-from ...converters.base.units import plural
 from ..base.scope import Scope
 
 if TYPE_CHECKING:
@@ -72,11 +71,9 @@ def with_children(given: Mapping[str, Any], scope: Scope, stem: str) -> NextStep
     busy = scope.busy_left_out()
     if not busy:
         return None
-    from ...converters.model.next_step import NextStep, Whom
+    from ...converters.model.next_step import LEFT_OUT, NextStep, Whom
 
     duration = ("-d", f"{given['duration']:g}") if given["duration"] else ()
-    left_out = "processes that were left out and ran meanwhile"
-    tells = f"also {plural(1, 'process')} that was left out and ran meanwhile" if len(busy) == 1 else ""
-    tells = tells or f"also {len(busy):,} {left_out}"
     whom = Whom((*_chosen(given), "--children"))
-    return NextStep(f"trace-{stem}", whom, duration, tells, tuple(given.get("targets", ())))
+    targets = tuple(given.get("targets", ()))
+    return NextStep(f"trace-{stem}", whom, duration, LEFT_OUT, targets, number=len(busy))

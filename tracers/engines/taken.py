@@ -12,6 +12,7 @@ from ...converters.model import Labels, Profile, Sample, Stack, ThreadTimes, Val
 from ...converters.model.call_ioctls import CallIoctls
 from ...converters.model.calls import CallTimes
 from ...converters.model.processes import LATENCY_BUCKETS, ProcessTimes, latency_bucket
+from ...converters.model.remarks import Comment
 from ...converters.model.sharing import SharedCall
 from ...converters.model.states import BLOCKED
 from ..base.conditions import Condition, Conditions
@@ -77,7 +78,7 @@ class Taken:
     processes: Mapping[int, str]
     """Names by pid."""
     lost: Mapping[str, int] = field(default_factory=dict)
-    comments: Sequence[str] = ()
+    comments: Sequence[Comment] = ()
     calls: Sequence[CallTimes] = ()
     shared: Sequence[SharedCall] = ()
     call_ioctls: Sequence[CallIoctls] = ()

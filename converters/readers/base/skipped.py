@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from ...base.errors import StallscopeError
 from ...model import Profile
+from ...model.remarks import FirstSkipped
 from .source import Source
 
 _FEW = 8
 """Smaller inputs are judged as if they had this many lines: a few bad lines prove nothing."""
+LINE = "line"
+"""`FirstSkipped.unit`."""
 ROUNDED = "weights with a fraction, rounded"
 NUL = "lines with a NUL byte"
 EXPECTED_TEXT = "text without NUL bytes"
@@ -66,4 +69,5 @@ class Skipped:
         if self.rounded:
             profile.lost[ROUNDED] = self.rounded
         if self._first:
-            profile.comments.append(f"{self._name}, line {self._first}: expected {self._reason or self._expected}")
+            expected = self._reason or self._expected
+            profile.comments.append(FirstSkipped(self._name, LINE, self._first, expected))

@@ -25,6 +25,7 @@ from dataclasses import replace
 from ...base.errors import StallscopeError
 from ...base.units import counted, plural
 from ...model import Profile, Sample, ValueType
+from ...model.remarks import FirstSkipped, RecordingLeftOut
 from ...model.timeline import add_up
 from ..base.json_stream import JsonStream, Unfinished
 from ..base.options import ReadOptions
@@ -117,17 +118,16 @@ class _Trace:
         elif self.samples.count:
             profile.comments.append(f"beside what is shown: {plural(self.samples.count, 'sample')}")
         if spans := self.events.recording:
-            told = f"{', '.join(sorted(spans))}; --event-filter {CALLS} shows it"
-            profile.comments.append(f"left out: the recording's own span, {told}")
+            profile.comments.append(RecordingLeftOut(tuple(sorted(spans)), CALLS))
             profile.duration_ns = max(profile.duration_ns, *spans.values())
         profile.lost.update({kind: count for kind, count in self._lost.items() if count})
         if others := self._others(profile):
             profile.comments.append(f"beside what is shown: {', '.join(others)}")
         if number := self.events.first_bad:
-            where = f"{self._name}, event {number}: expected {EXPECTED}"
             if not profile.samples:
+                where = f"{self._name}, event {number}: expected {EXPECTED}"
                 raise StallscopeError(where, "--from NAME chooses another format")
-            profile.comments.append(where)
+            profile.comments.append(FirstSkipped(self._name, "event", number, EXPECTED))
         return profile
 
     def _shows_samples(self, others: Profile) -> bool:

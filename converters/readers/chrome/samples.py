@@ -7,11 +7,12 @@ from operator import add
 from typing import Any
 
 from ...model import Frame, Labels, Stack
+from ...model.losses import frames_without
 from .times import nanoseconds
 
 _MAX_DEPTH = 10_000
 _MAX_WEIGHT = 1 << 53
-_NO_FRAME, _BAD = "frames without a definition", "samples not understood"
+_NO_FRAME, _BAD = frames_without("a definition"), "samples not understood"
 _UNKNOWN = Frame("[unknown]")
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 
 from ...model import Frame, Labels, Module, Profile, Sample, Stack, ValueType
+from ...model.losses import cut
 from ..base.options import ReadOptions
 from ..base.python_frames import kind_of
 from ..base.skipped import Skipped
@@ -36,7 +37,7 @@ _MAX_FRAMES = 10_000
 _MAX_DUMPED = 100
 """MAX_FRAME_DEPTH of CPython."""
 _MAX_CACHED = 64 << 20
-_OTHER_TEXT, _CUT_STACKS = "lines outside of dumps", "stacks cut short"
+_OTHER_TEXT, _CUT_STACKS = "lines outside of dumps", cut("short")
 _NO_PYTHON, _LONE_C = "threads without a Python frame", "C stacks that show no call from Python"
 
 _Key = tuple[Stack, Labels]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from ...base.errors import StallscopeError
 from ...model import Frame, Labels, Profile, Stack
+from ...model.losses import frames_without
 from ..base.options import ReadOptions
 from ..base.skipped import Skipped
 from ..base.source import Source
@@ -29,7 +30,7 @@ _MAX_METADATA = 100
 _UNKNOWN_STRING = 1
 _CHUNK = 1 << 20
 _HEADER = 4
-_CUT, _NO_FRAME = "events cut short at the end", "frames without a definition"
+_CUT, _NO_FRAME = "events cut short at the end", frames_without("a definition")
 
 
 def sniff(head: bytes) -> bool:

@@ -12,6 +12,7 @@ import re
 from collections import defaultdict
 
 from ...model import Frame, Labels, Profile, Sample, Stack, ValueType
+from ...model.losses import cut
 from ..base.options import ReadOptions
 from ..base.python_frames import py_spy_frame
 from ..base.skipped import Skipped
@@ -25,7 +26,7 @@ _THREAD = re.compile(rb'Thread (?:(\d{1,18})|(0x[0-9a-fA-F]{1,16})) \([\w+ ]*\)(
 _FRAME = re.compile(rb"    (?=\S)(.+ \([^()]*\))\Z", re.DOTALL)
 _DEEPER = b" " * 8
 """Indentation of local variables."""
-_BAD, _EMPTY, _CUT = "lines not understood", "threads without a stack", "stacks cut short at the end"
+_BAD, _EMPTY, _CUT = "lines not understood", "threads without a stack", cut("short at the end")
 _MAX_FRAMES = 10_000
 
 

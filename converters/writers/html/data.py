@@ -28,6 +28,7 @@ from ...base.text import printable
 from ...flame.gone import undrawn
 from ...flame.tree import Key, Node, Tree, roots
 from ...model import Frame, Profile, Sample
+from ...phrases.remarks import worded
 from ...transforms.diff import is_differential
 from ..base.options import WriteOptions, said_to_be_missing, value_index
 from ..colors.hues import LABELS
@@ -95,7 +96,7 @@ def _about(profile: Profile, options: WriteOptions, columns: list[int]) -> dict[
     """Data shown around the graph."""
     unit = options.unit or profile.value_types[value_index(profile, options)].unit
     without_width = undrawn(profile, options, lambda value: human(value, unit))
-    notes = [without_width, *options.notes, *profile.comments]
+    notes = [without_width, *options.notes, *worded(profile.comments)]
     lost, is_warning = said_to_be_missing(profile, options)
     return {
         "title": printable(options.title or profile.title or "Flame graph"),

@@ -15,6 +15,7 @@ from ...base.text import printable
 from ...base.units import count
 from ...model import Profile
 from ...model.scheduling import in_order
+from ...phrases.remarks import worded
 from ..base.options import WriteOptions
 from . import wire
 from .context import CLEARED, CORES, MAX_CORES, Context, packet
@@ -86,7 +87,7 @@ def _recording(context: Context, profile: Profile, options: WriteOptions) -> byt
     title = printable(options.title or profile.title or "recording")
     about = {"host": profile.host, "kernel": scheduling.kernel}
     about |= {f"lost: {kind}": count(number) for kind, number in {**profile.lost, **scheduling.lost()}.items()}
-    about |= {f"comment {i}": comment for i, comment in enumerate(profile.comments, 1)}
+    about |= {f"comment {i}": comment for i, comment in enumerate(worded(profile.comments), 1)}
     told = [
         wire.text(_ANNOTATION, wire.text(_ANNOTATION_NAME, printable(name)) + wire.text(_ANNOTATION_STRING, value))
         for name, value in ((name, printable(value)) for name, value in about.items())

@@ -28,6 +28,7 @@ from ...flame import chart as flame_chart
 from ...flame import tree as flame
 from ...flame.gone import undrawn
 from ...model import Profile
+from ...phrases.remarks import worded
 from .. import base
 from ..base.options import WriteOptions, said_to_be_missing, value_index
 from ..colors import background as backgrounds
@@ -243,7 +244,7 @@ def _notes(graph: Graph) -> Iterator[tuple[str, str]]:
         yield "line", f"{what} narrower than {limit}{gone}, not drawn: {count(tree.hidden)}{remedy}"
     if without_width := undrawn(profile, options, graph.unit.human):
         yield "line", without_width
-    notes: Iterable[str] = [*options.notes, *profile.comments]
+    notes: Iterable[str] = [*options.notes, *worded(profile.comments)]
     notes = [note for note in notes if note]
     for note in notes[:_MAX_NOTES]:
         yield "line", note

@@ -13,6 +13,7 @@ from ...base.text import printable
 from ...base.units import BILLIONTHS, plural, share, time_scale
 from ...flame.tree import Key, Node, Tree, build
 from ...model import Frame, Labels, Profile
+from ...phrases.remarks import worded
 from ...transforms.diff import is_differential
 from ...transforms.labels import root_name
 from ..base.options import WriteOptions, said_to_be_missing, value_index
@@ -309,4 +310,4 @@ def summary(profile: Profile, options: WriteOptions) -> list[str]:
     else:
         lines.append(f"{human(_total(profile, column), unit)} {value_type.name}".strip())
     lines.append(said_to_be_missing(profile, options)[0])
-    return [printable(line) for line in (*lines, *options.notes, *profile.comments) if line]
+    return [printable(line) for line in (*lines, *options.notes, *worded(profile.comments)) if line]

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from stallscope.converters.facts.wait_sums import add_up_waits, merged_threads
+from stallscope.converters.facts.wait_sums import Place, add_up_waits, merged_threads
 from stallscope.converters.model import Frame
 from stallscope.converters.model.sites import Site
 from summary_profiles import POOL, SECOND, SPIN, TOPK, Tracee, empty
@@ -45,3 +45,16 @@ def test_what_stands_for_a_stack_is_no_function() -> None:
     assert not has_user_frames(Frame("[no stack]", "other"))
     assert has_user_frames(Frame("[app]", "other"))
     assert not has_user_frames(Frame("worker_thread", "kernel"))
+
+
+def test_the_stack_of_a_place_is_that_of_most_of_its_time() -> None:
+    """Two functions of the C library below the same one of the program are one place."""
+    short, long = ((*POOL[:-1], Frame(name, "kernel"), POOL[-1]) for name in ("do_futex", "__x64_sys_futex"))
+    profile = empty()
+    Tracee(profile, 1, "p", 2, "w").wait(short, "interruptible", 10).wait(long, "interruptible", 20)
+    Tracee(profile, 1, "p", 3, "w").wait(short, "interruptible", 15)
+    threads = merged_threads(profile.threads)
+    sums = add_up_waits(profile, threads)
+    (place,) = {place for places in sums.values() for place in places}
+    assert place.stack == short, "25 ns of all threads together"
+    assert Place("other", place.site, place.wait).stack == ()

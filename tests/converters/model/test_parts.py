@@ -16,7 +16,7 @@ from stallscope.converters.transforms.names import simplify
 
 OTHERS = {
     *("value_types", "samples", "title", "host", "start_ns", "duration_ns", "lost", "comments", "timeline", "details"),
-    *("default_value", "scheduling", "critical", "display"),
+    *("default_value", "scheduling", "critical", "display", "answered"),
 }
 
 

@@ -136,7 +136,7 @@ def test_who_has_it_is_told_once() -> None:
     write = (*user(EXE, "flush_log"), *user(LIBC, "fsync"), Frame("ext4_sync_file", "kernel"))
     profile = empty()
     for tid in range(8, 12):
-        thread = Tracee(profile, 7, "train.py", tid, f"pool-{tid}")
+        thread = Tracee(profile, 7, "train.py", tid, f"pool-{tid}").run(MS)
         thread.wait(take, "interruptible", 8 * SECOND, 1000, most=20 * MS)
         thread.wait(write, "uninterruptible", SECOND, 1000)
     told = [summarize(replace(profile, gil=gils)).answer for gils in ([], [gil(32 * SECOND)])]

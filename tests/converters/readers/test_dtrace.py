@@ -5,6 +5,7 @@ import io
 import pytest
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Module, Profile
+from stallscope.converters.phrases.remarks import worded
 from stallscope.converters.readers import dtrace
 from stallscope.converters.readers.base.options import ReadOptions
 from stallscope.converters.readers.base.source import Source
@@ -83,7 +84,7 @@ def test_chunks_of_any_size_give_the_same() -> None:
 
 def test_place_of_a_bad_line() -> None:
     found = read(HEAD + BLOCK * 2 + b"\n  a`b\n" + b" 9" * 10 + b"\n  99999999999999999999\n" + BLOCK)
-    assert found.comments[0].startswith("x, line 16: expected a frame of DTrace")
+    assert worded(found.comments)[0].startswith("x, line 16: expected a frame of DTrace")
     with pytest.raises(StallscopeError):
         read(b"  a`b\n  99999999999999999999\n")
 

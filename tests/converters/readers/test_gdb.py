@@ -5,6 +5,7 @@ import io
 import pytest
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Module, Profile
+from stallscope.converters.phrases.remarks import worded
 from stallscope.converters.readers import gdb
 from stallscope.converters.readers.base.options import ReadOptions
 from stallscope.converters.readers.base.source import Source
@@ -164,8 +165,8 @@ def test_chunks_of_any_size_give_the_same() -> None:
     whole = read(text, tid=True)
     assert whole.total("samples") == 11
     assert whole.lost == {"frames without a beginning": 1, "lines not understood": 1}
-    assert whole.comments[0].startswith("x, line 1: expected a frame of gdb")
-    assert read(EU + b"#0  0x1 f\nwhat\n#1  0x2 g\n").comments[0].startswith("x, line 8: ")
+    assert worded(whole.comments)[0].startswith("x, line 1: expected a frame of gdb")
+    assert worded(read(EU + b"#0  0x1 f\nwhat\n#1  0x2 g\n").comments)[0].startswith("x, line 8: ")
     for size in (1, 7, 50):
         assert read(text, size, tid=True) == whole
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from stallscope.converters.model import Frame, Labels, Profile, Sample, ValueType
 from stallscope.converters.model.timeline import Span, Timeline, Track
+from stallscope.converters.phrases.remarks import worded
 from stallscope.converters.readers.inputs import joined, names
 
 F = Frame("f")
@@ -34,7 +35,7 @@ def test_each_sample_has_its_input_on_request() -> None:
     merged = joined(["x/a", "x/b"], found, label=True)
     assert [sample.values for sample in merged.samples] == [(5,)] * 3
     assert [sample.label("input") for sample in merged.samples] == ["a", "b", "b"]
-    assert merged.comments == []
+    assert worded(merged.comments) == []
     assert all(list(sample.labels) == sorted(sample.labels) for sample in merged.samples)
 
 
@@ -49,25 +50,25 @@ def test_processes_that_look_like_one_are_told() -> None:
     found = [("folded", profile(ONE, (("process", "other"),))) for _ in range(3)]
     told = "added up: python3-1 of several inputs; --root input,process tells them apart"
     merged = joined(["a", "b", "c"], found)
-    assert merged.comments == [told]
+    assert worded(merged.comments) == [told]
     assert merged.total("wall") == 30
-    assert joined(["a", "b", "c"], found, meant=True).comments == []
-    assert joined(["a"], found[:1]).comments == []
+    assert worded(joined(["a", "b", "c"], found, meant=True).comments) == []
+    assert worded(joined(["a"], found[:1]).comments) == []
     apart = [("folded", profile(ONE)), ("folded", profile((("pid", 2), ("process", "python3"))))]
-    assert joined(["a", "b"], apart).comments == []
+    assert worded(joined(["a", "b"], apart).comments) == []
 
 
 def test_more_than_a_line_has_room_for() -> None:
     many = profile(*[(("pid", pid), ("process", "p")) for pid in range(5)])
-    (told,) = joined(["a", "b"], [("folded", many)] * 2).comments
+    (told,) = worded(joined(["a", "b"], [("folded", many)] * 2).comments)
     assert told.startswith("added up: p-0, p-1, p-2 and 2 more of several inputs")
 
 
 def test_times_of_several_threads_are_added_up() -> None:
     timed = profile((("tid", 1),), (("tid", 2),), duration_ns=2_000_000)
-    (told,) = joined(["a"], [("chrome", timed)]).comments
+    (told,) = worded(joined(["a"], [("chrome", timed)]).comments)
     assert told == "added up: the times of 2 tracks (threads, streams of GPUs); the recording took 2.00 ms"
-    told = joined(["a", "b"], [("chrome", timed)] * 2).comments[-1]
+    told = worded(joined(["a", "b"], [("chrome", timed)] * 2).comments)[-1]
     assert told == "added up: the times of 4 tracks (threads, streams of GPUs); the longest recording took 2.00 ms"
     assert joined(["a"], [("chrome", profile(ONE))]).comments == []
     assert joined(["a"], [("folded", timed)]).comments == []

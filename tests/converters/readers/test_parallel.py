@@ -12,6 +12,7 @@ import pytest
 from default_signals import in_child
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Profile
+from stallscope.converters.phrases.remarks import worded
 from stallscope.converters.readers import detect, parallel
 from stallscope.converters.readers.base.options import ReadOptions
 from stallscope.converters.readers.base.source import Source
@@ -33,8 +34,8 @@ def perf_text(count: int) -> bytes:
 
 
 def same(one: Profile, other: Profile) -> bool:
-    return (sorted(one.samples, key=repr), one.lost, one.comments, one.title, one.value_types) == (
-        sorted(other.samples, key=repr), other.lost, other.comments, other.title, other.value_types
+    return (sorted(one.samples, key=repr), one.lost, worded(one.comments), one.title, one.value_types) == (
+        sorted(other.samples, key=repr), other.lost, worded(other.comments), other.title, other.value_types
     )  # fmt: skip
 
 
@@ -66,7 +67,7 @@ def test_the_line_of_what_is_skipped_is_that_of_the_whole_input(tmp_path: Path) 
     path = tmp_path / "x"
     path.write_text("a;b 1\n" * 900 + "bad\n" + "a;c 2\n" * 100 + "worse\n" * 3)
     profile = check(path, ReadOptions())
-    assert profile.comments == [f"{path}, line 901: expected a folded stack: frame;frame;frame WEIGHT"]
+    assert worded(profile.comments) == [f"{path}, line 901: expected a folded stack: frame;frame;frame WEIGHT"]
     assert profile.lost == {"lines without a count": 4}
 
 

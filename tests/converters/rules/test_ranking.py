@@ -72,7 +72,7 @@ def sharing(*limited: int) -> Profile:
 
 
 def beside_polling(of: Profile) -> Profile:
-    """Profile with a thread that polls for nearly the whole time."""
+    """Adds a thread that polls for nearly the whole time."""
     Tracee(of, 1, "app", 2, "spin").run(9 * SECOND).wait(YIELD, "runnable-preempted", SECOND, 90)
     return of
 

@@ -4,8 +4,7 @@ import pytest
 from processes import HALF, MS, SECOND, process, profile, threads
 from stallscope.converters.facts.contention import contention_of
 from stallscope.converters.model import Profile
-from stallscope.converters.summary.core_takers import Cores, sentence
-from stallscope.converters.summary.figures import OTHERS, QUOTA, TRACED, UNCLEAR, Takers
+from stallscope.converters.summary.core_takers import OTHERS, QUOTA, TRACED, UNCLEAR, Cores, Takers, sentence
 
 
 def takers(made: Profile, *pids: int, whole_host: bool = False, time: int = SECOND, count: int = 1) -> Takers | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from stallscope.converters.model import Frame, Profile, Sample, ThreadTimes, ValueType
+from stallscope.converters.model.remarks import KernelHidden, SamplesLeftOut, WaitsHidden
 from stallscope.converters.summary.summarize import summarize
 from summary_profiles import EXE, MS, SECOND, user
 
@@ -66,7 +67,7 @@ def test_what_gives_more_samples(pids: tuple[int, ...], too_slow: bool, told: st
     profile = sampled(4)
     profile.threads += [ThreadTimes(pid, "p", 70 + i, "w", 1, 0, 0, {"other": 1}) for i, pid in enumerate(pids[1:])]
     if too_slow:
-        profile.comments.append("9 samples of each process left out: eu-stack took longer than -F allows")
+        profile.comments.append(SamplesLeftOut(9))
     assert summarize(profile).answer[0].endswith(f"are rough: {told}.")
 
 
@@ -75,7 +76,7 @@ def on_cores(samples: int, hidden: int) -> Profile:
     profile = Profile(
         [ValueType("on-cpu", "nanoseconds"), ValueType("samples", "count")],
         duration_ns=10 * SECOND,
-        comments=["[not sampled]: mostly in the kernel, which perf_event_paranoid=2 hides; 1 shows it"],
+        comments=[KernelHidden(2)],
     )
     labels = ("pid", 7), ("process", "p"), ("state", "running"), ("thread", "p"), ("tid", 7)
     profile.samples.append(Sample(LOOK, (SECOND - hidden, samples), labels))
@@ -94,7 +95,7 @@ def test_what_one_sample_shows_is_not_told() -> None:
     few, _ = summarize(on_cores(9, 0)).answer
     assert few.startswith("There are too few samples to tell what runs (9)")
     slow = on_cores(9, 0)
-    slow.comments.append("9 samples of each process left out: eu-stack took longer than -F allows")
+    slow.comments.append(SamplesLeftOut(9))
     assert summarize(slow).answer[0].endswith("what runs (9): trace for longer (-d).")
 
 
@@ -102,9 +103,9 @@ def test_the_engine_names_who_tells_the_rest() -> None:
     profile = on_cores(100, 0)
     *_, rest = summarize(profile).answer
     assert rest.endswith(": trace-wall or trace-offcpu tells where the rest goes.")
-    how = "trace-wall --engine eu-stack tells where the rest goes"
-    profile.comments.append(f"perf shows no waits to this user: {how}")
+    profile.comments.append(WaitsHidden("trace-wall --engine eu-stack"))
     *_, rest = summarize(profile).answer
+    how = "trace-wall --engine eu-stack tells where the rest goes"
     assert rest == f"10.0 % of the time of the thread is on a core: {how}."
 
 

@@ -52,7 +52,7 @@ def test_a_holder_that_waits_for_a_core() -> None:
 
 
 def test_a_holder_that_sleeps() -> None:
-    told = second(lambda thread: thread.wait(NAP, "interruptible", SECOND, 1000))
+    told = second(lambda thread: thread.wait(NAP, "interruptible", SECOND, 1000).run(MS))
     assert told == "The rest of their time: 11.1 % sleeping in append → flush_log → usleep → clock_nanosleep."
 
 

@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 from next_steps import step_of, whom
 from stallscope.converters.facts.wait_kinds import CORE
-from stallscope.converters.model.next_step import Whom
+from stallscope.converters.model.next_step import HAS_CORES, PATH, REST, WHO_ENDS, Whom
 from stallscope.converters.summary.answer import NO_WAIT, Answer
-from stallscope.converters.summary.figures import OTHERS, TRACED, UNCLEAR, Process, Takers, Wait
+from stallscope.converters.summary.core_takers import OTHERS, TRACED, UNCLEAR, Takers
+from stallscope.converters.summary.figures import Process, Wait
 from stallscope.converters.summary.next_command import (
     after_calls,
     after_path,
@@ -81,7 +82,7 @@ def test_other_ranks_are_traced_if_no_traced_one_is_late() -> None:
 
 def test_after_calls() -> None:
     train = whom("-n train")
-    assert after_calls(0.05, True, train) == step_of("trace-offcpu -n train -d 5", "where the rest of the time goes")
+    assert after_calls(0.05, True, train) == step_of("trace-offcpu -n train -d 5", REST)
     held = after_calls(0.5, True, train)
     assert held and held.command == "trace-wakeup -n train -d 5"
     assert after_calls(0.5, False, train) is None
@@ -105,7 +106,7 @@ def test_who_else_has_the_cores(kind: str) -> None:
     waits = [waiting_for_a_core(TRACED, 5), waiting_for_a_core(kind)]
     for has_samples, command in ((False, "trace-offcpu -a -d 5"), (True, "trace-wall -a -d 5")):
         step = next_command(Answer((), NO_WAIT), has_samples, ONE, waits)
-        assert step == step_of(command, "what else has the cores")
+        assert step == step_of(command, HAS_CORES)
     step = next_command(Answer((), "lock"), False, ONE, waits)
     assert step
     assert "-p 7" in step.command
@@ -127,7 +128,7 @@ def test_what_runs_comes_before_who_else_has_the_cores() -> None:
 def test_who_ends_the_waits_is_known_already() -> None:
     asked = next_command(Answer((), "lock"), False, RANKS)
     step = after_wakers(asked, RANKS, whom("-n train"))
-    assert step == step_of("trace-wakeup -n train -d 5 --critical 10", "what it waits for, step by step")
+    assert step == step_of("trace-wakeup -n train -d 5 --critical 10", PATH)
     step = after_wakers(asked, ONE, whom("", "make -j4"))
     assert step and step.command == "trace-wakeup -d 5 --critical command -- make -j4"
     step = after_wakers(asked, ONE, whom("-a"))
@@ -177,7 +178,7 @@ def waiting(kind: str, time: int, *, idle: bool = False) -> Wait:
 def test_who_ends_much_of_the_waits_is_asked_beside_a_sleep() -> None:
     sleep = Answer((), "sleep")
     step = next_command(sleep, False, ONE, [waiting("sleep", 50), waiting("peer", 40)])
-    assert step == step_of("trace-wakeup -p 7 -d 5", "who ends these waits")
+    assert step == step_of("trace-wakeup -p 7 -d 5", WHO_ENDS)
     for other in (waiting("peer", 10), waiting("peer", 40, idle=True), waiting("events", 40)):
         step = next_command(sleep, False, ONE, [waiting("sleep", 50), other])
         assert step and step.command.startswith("trace-wall")

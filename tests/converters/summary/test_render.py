@@ -6,6 +6,7 @@ import pty
 import re
 
 import pytest
+from stallscope.converters.model.remarks import FramesNameless
 from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
 from summary_profiles import (
@@ -287,5 +288,5 @@ def test_losses_that_cost_time_come_first() -> None:
     profile = model_case()
     profile.lost = {"intervals": 3, "stacks": 0, "stacks not complete: no unwind rule": 2, "frames without a name": 5}
     assert "\nLost: 3 intervals; 2 stacks not complete: no unwind rule, 5 frames without a name.\n" in shown(profile)
-    profile.comments.append("frames without a name: 5 in libx.so")
+    profile.comments.append(FramesNameless((("libx.so", 5),), 0))
     assert "\nLost: 3 intervals; 2 stacks not complete: no unwind rule.\n" in shown(profile)

@@ -4,15 +4,15 @@ import json
 from typing import Any
 
 from stallscope.converters.facts.wait_sums import Thread
-from stallscope.converters.model import Profile, ThreadTimes
+from stallscope.converters.model import Frame, Module, Profile, ThreadTimes
 from stallscope.converters.model.processes import CpuLimit
 from stallscope.converters.rules.finding import CPU, Finding
 from stallscope.converters.rules.quota import Throttled
 from stallscope.converters.rules.ranking import judge
 from stallscope.converters.rules.verdict import Verdict
 from stallscope.converters.summary.summarize import summarize
-from stallscope.converters.summary.verdicts import NOT_JUDGED, Judged, evidence_json, thresholds_json
-from summary_profiles import MS, READ, SECOND, SLEEP, facts_of, hostile, waiting
+from stallscope.converters.summary.verdicts import NOT_JUDGED, Judged, evidence_json, stack_json, thresholds_json
+from summary_profiles import EXE, LIBC, MS, READ, SECOND, SLEEP, facts_of, hostile, waiting
 from verdict_profiles import MINIMAL, with_quota, with_stuck
 
 
@@ -52,11 +52,26 @@ def test_all_of_a_verdict() -> None:
                 "kernel_wait": "pipe_read",
                 "call": "read",
                 "lock": "",
+                "stack": [
+                    *({"function": name, "module": EXE.path} for name in ("main", "fetch")),
+                    {"function": "read", "module": LIBC.path},
+                    *({"function": frame.name} for frame in READ if frame.kind == "kernel"),
+                ],
             }
         ],
     }
     assert isinstance(cause, dict)
     assert (cause["does"], [each["pid"] for each in cause["threads"]]) == ("sleep", [5])
+
+
+def test_frames_are_told_as_they_were_recorded() -> None:
+    script = Frame("next_batch", "python", None, 0, "/srv/train.py", 14)
+    library = Frame("read\udcff", "native", Module("/x/liba.so", "ab"), 0x10)
+    assert stack_json((script, library, Frame("ksys_read", "kernel"))) == [
+        {"function": "next_batch", "file": "/srv/train.py", "line": 14},
+        {"function": "read\\xff", "module": "/x/liba.so"},
+        {"function": "ksys_read"},
+    ]
 
 
 def test_verdicts_are_in_the_order_in_which_they_matter() -> None:

@@ -7,6 +7,7 @@ from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Module, Profile, Sample, ThreadTimes, ValueType
 from stallscope.converters.model.scheduling import Scheduling
 from stallscope.converters.model.timeline import Timeline
+from stallscope.converters.phrases.remarks import worded
 from stallscope.converters.transforms.diff import AFTER, BEFORE, differential, is_differential
 
 NS, COUNT = ValueType("off-cpu", "nanoseconds"), ValueType("count", "count")
@@ -34,7 +35,7 @@ def test_normalised_are_shares_of_each_side() -> None:
     changed = differential(profile({"a": 1, "b": 2, "c": 0}), profile({"a": 99, "d": 1}), normalise=True)
     assert shown(changed) == {"a": (990_000_000, 333_333_333), "d": (10_000_000, 0), "b": (0, 666_666_667)}
     assert [value.unit for value in changed.value_types] == ["ppb", "ppb"]
-    (comment,) = changed.comments
+    (comment,) = worded(changed.comments)
     assert comment.startswith("shares of all ")
 
 
@@ -66,7 +67,7 @@ def test_what_is_known_of_both_sides_is_told_apart() -> None:
     sides[1].timeline, sides[1].scheduling = Timeline(), Scheduling(5)
     changed = differential(*sides)
     assert changed.lost == {"events (before)": 1, "events (after)": 0}
-    assert changed.comments == ["same", "before: kept 1", "after: kept 0"]
+    assert worded(changed.comments) == ["same", "before: kept 1", "after: kept 0"]
     assert (changed.title, changed.host) == ("new, compared with old", "h1 → h2")
     assert (changed.threads, changed.timeline, changed.scheduling) == ([], None, None)
     assert differential(profile({}, title="t"), profile({}, title="t")).title == "t: before and after"

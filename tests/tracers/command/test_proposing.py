@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from next_steps import step_of
 from stallscope.converters.base.errors import StallscopeError
+from stallscope.converters.model.next_step import WHO_ENDS
 from stallscope.tracers.command import proposing
 from stallscope.tracers.command.proposing import Proposing, refusal
 from stallscope.tracers.engines.auto import Auto
@@ -95,10 +96,10 @@ def test_a_module_is_for_its_own_command() -> None:
     assert fitted(Stap(), WALL, "wall", stap_module=module) == (
         "trace-wall --engine stap --stap-module '/a b.ko' -p 7 -d 5"
     )
-    made = Proposing(given("stap", stap_module=module), "offcpu", Stap()).fit(step_of(WAKERS, "who ends these waits"))
+    made = Proposing(given("stap", stap_module=module), "offcpu", Stap()).fit(step_of(WAKERS, WHO_ENDS))
     assert made
     assert made.command == "trace-wakeup --engine stap -p 7 -d 5"
-    assert made.tells == "who ends these waits; needs a module of its own: --stap-compile-only"
+    assert (made.tells, made.needs_module) == (WHO_ENDS, True)
 
 
 def test_auto_with_the_first_engine_changes_nothing() -> None:

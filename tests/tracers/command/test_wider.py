@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from next_steps import step_of, whom
 from stallscope.converters.base.text import printable
+from stallscope.converters.model.next_step import LEFT_OUT
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.command.wider import chosen, is_repeated, with_children
 
@@ -38,13 +39,13 @@ def test_same_trace_with_children(values: dict[str, Any], command: str) -> None:
     step = with_children(given(**values), LeftOut(1, 2), "wall")
     assert step
     assert printable(step.command) == command
-    assert step.tells == "also 2 processes that were left out and ran meanwhile"
+    assert (step.tells, step.number) == (LEFT_OUT, 2)
 
 
 def test_one_child() -> None:
     step = with_children(given(pids=(7,)), LeftOut(1), "offcpu")
     assert step
-    assert step.tells == "also 1 process that was left out and ran meanwhile"
+    assert (step.tells, step.number) == (LEFT_OUT, 1)
 
 
 def test_nobody_was_left_out() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ....converters.model.losses import time_of
 from ....converters.model.states import BLOCKED, WOKEN
 from ....converters.model.states import PREEMPTED as PREEMPTED_STATE
 from ..taken import Account, shared_out
@@ -68,7 +69,7 @@ class Gathered:
             where = self._where(place, self._waits, kept)
             if where is None:
                 self.lost["intervals"] += wait.number
-                self.lost["ns of intervals"] += wait.blocked + wait.runnable
+                self.lost[time_of("intervals")] += wait.blocked + wait.runnable
             else:
                 self._waits[where] = self._waits[where].plus(wait) if where in self._waits else wait
         for place, number in read.samples:

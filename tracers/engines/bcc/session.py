@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ....converters.base.collection import no_collection
 from ....converters.base.units import duration, plural
+from ....converters.model.losses import cut, time_of
 from ...base import procfs
 from ...base.conditions import Conditions
 from ...base.interrupts import Interrupts
@@ -209,13 +210,13 @@ class Session:
         counters, here = self._tables.counters(), self._gathered.lost
         lost = {
             "intervals": counters[Counter.LOST_WAITS] + here["intervals"],
-            "ns of intervals": counters[Counter.LOST_TIME] + here["ns of intervals"],
+            time_of("intervals"): counters[Counter.LOST_TIME] + here[time_of("intervals")],
             "samples": counters[Counter.LOST_SAMPLES] + here["samples"],
             "stacks": found.missing,
             "threads": counters[Counter.LOST_THREADS] + here["threads"] + self._refused,
             "address space records": self._events.lost if self._events else 0,
         }
-        more = {"scheduler events that the kernel did not report": counters[Counter.UNSEEN], "stacks cut": found.cut}
+        more = {"scheduler events that the kernel did not report": counters[Counter.UNSEEN], cut(): found.cut}
         return lost | {kind: number for kind, number in more.items() if number}
 
     def _remarks(self, found: Named, lost: dict[str, int]) -> Sequence[str]:
@@ -228,7 +229,7 @@ class Session:
         if any(place.stack[0].name == NO_STACK for place in found.waits):
             said.append(f"{NO_STACK}: waits that had begun before the trace")
         if lost["intervals"]:
-            time_lost = duration(lost["ns of intervals"])
+            time_lost = duration(lost[time_of("intervals")])
             said.append(f"{plural(lost['intervals'], 'wait')} ({time_lost}) without room: raise --table-size")
         if unseen := lost.get("scheduler events that the kernel did not report"):
             time_unseen = duration(self._tables.counters()[Counter.UNSEEN_TIME])

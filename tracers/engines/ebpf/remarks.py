@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 
 from ....converters.base.units import plural
+from ....converters.model import losses as kinds
 from ....converters.model.calls import WITHOUT_PROBE
+from ....converters.model.remarks import (
+    BufferFull,
+    Comment,
+    FramesNameless,
+    SwitchesUnseen,
+    TablesFull,
+    UnwindTablesFull,
+)
 from ...base import descriptors
 from ...base.launch import ending
 from ...kernel.records import ENDS, LOST, MAX_FRAMES
 from .capture import Capture
+from .measures.answers import LOSSES as OF_QUESTIONS
+from .measures.calls import TOO_DEEP
 from .measures.gil import UNREAD
+from .measures.ioctl_records import UNREPORTED
 from .measures.lock_records import UNREADABLE, UNSEEN
-from .measures.step_hits import LOST_WRITES
+from .measures.probed import NOT_LOOKED_INTO
+from .measures.step_hits import LOST_WRITES, MISSED_CHANGES, UNREADABLE_THREADS
 from .stacks import Stacks
 
 _NARROW = ENDS.index("32-bit code")
@@ -22,12 +34,13 @@ WITHOUT_ACCOUNT = "accounts of threads"
 """Kind of loss: the last record was lost, or the kernel hides the thread from its task iterator."""
 _WORTH_A_NOTE = 0.01
 """Share of the time in user code."""
-_INCOMPLETE = {end: f"stacks not complete: {end}" for end in ENDS} | {"too deep": f"stacks cut at {MAX_FRAMES} frames"}
+_INCOMPLETE = {end: kinds.not_complete(end) for end in ENDS} | {"too deep": kinds.cut(f"at {MAX_FRAMES} frames")}
 
-_OTHERWISE = re.compile(
-    rf"files not looked into|{WITHOUT_PROBE}|calls inside \d+ others|ioctls not reported by the kernel|"
-    r"calls (and events )?whose |values |lines of --print|"
-    r"writes to a Python function's|changes of a Python function's|begins and ends of Python functions"
+_OTHERWISE = frozenset(
+    (
+        *(UNREADABLE, UNSEEN, UNREAD, NOT_LOOKED_INTO, WITHOUT_PROBE, TOO_DEEP, UNREPORTED),
+        *(LOST_WRITES, MISSED_CHANGES, UNREADABLE_THREADS, *OF_QUESTIONS.values()),
+    )
 )
 """Losses of measures that larger tables would not prevent."""
 _MODULES = 3
@@ -42,9 +55,9 @@ def losses(capture: Capture, stacks: Stacks) -> dict[str, int]:
         "threads": counters["lost_threads"],
         "exit and exec records": counters["lost_records"],
         "address space records": capture.lost_process_events,
-        "user stacks that could not be read": counters["stacks_failed"],
+        kinds.UNREADABLE: counters["stacks_failed"],
         **{_INCOMPLETE[end]: stacks.ends[end] for end in ENDS[1:]},
-        "frames without a name": stacks.unnamed.total(),
+        kinds.NAMELESS: stacks.unnamed.total(),
     }
     more = {
         "Python stacks that could not be read": counters["python_stacks_failed"],
@@ -108,30 +121,34 @@ def completeness(reached: Counter[int], cut: Counter[str], of: str = "the time")
     return notes
 
 
-def comments(capture: Capture, lost: dict[str, int], stacks: Stacks) -> list[str]:
+def comments(capture: Capture, lost: dict[str, int], stacks: Stacks) -> list[Comment]:
     """Comments for the reader, and which option would have helped."""
-    comments = [*capture.notes, *capture.python.remarks, *stacks.problems, *capture.spaces.readings.remarks()]
+    comments: list[Comment] = [
+        *capture.notes,
+        *capture.python.remarks,
+        *stacks.problems,
+        *capture.spaces.readings.remarks(),
+    ]
     comments += capture.spaces.remarks()
     if capture.exit_status:
         comments.append(ending(capture.exit_status))
     counters = capture.counters
     if unseen := missed_switches(counters):
-        comments.append(f"{plural(unseen, 'wait')} of which a switch was not seen: timed by the thread's CPU time")
+        comments.append(SwitchesUnseen(unseen))
     for whose, name in (("user", "user_memo"), ("kernel", "memo")):
         if wrong := counters[f"{name}_wrong"]:
             checked = counters[f"{name}_checks"]
             comments.append(f"{wrong} of {checked} {whose} stacks that were recognised, and checked, were others")
     comments += _shortages(capture, lost)
     if stacks.unnamed:
-        where = [f"{count} in {place}" for place, count in stacks.unnamed.most_common(3)]
-        rest = stacks.unnamed.total() - sum(count for _, count in stacks.unnamed.most_common(3))
-        comments.append(f"frames without a name: {', '.join(where)}{f', {rest} elsewhere' if rest else ''}")
+        where = tuple(stacks.unnamed.most_common(_MODULES))
+        comments.append(FramesNameless(where, stacks.unnamed.total() - sum(count for _, count in where)))
     return comments
 
 
-def _shortages(capture: Capture, lost: dict[str, int]) -> list[str]:
+def _shortages(capture: Capture, lost: dict[str, int]) -> list[Comment]:
     """Comments on what was too small, and on how to enlarge it."""
-    comments = []
+    comments: list[Comment] = []
     if refused := capture.spaces.descriptors.refused:
         files = f"only {descriptors.limit():,} files may be open at a time, and {refused:,} more were needed"
         comments.append(f"{files}: stacks are cut short, and names missing; {descriptors.REMEDY}")
@@ -139,12 +156,11 @@ def _shortages(capture: Capture, lost: dict[str, int]) -> list[str]:
         files = plural(capture.tables.left_out, "file")
         comments.append(f"unwind tables of {files} are missing: their processes map very many, or the trace was ended")
     if capture.tables and capture.tables.no_room:
-        comments.append("the unwind tables did not fit: raise --unwind-memory, or trace fewer processes")
-    shortages = (kind for kind, number in capture.losses.items() if number and kind not in (UNREADABLE, UNSEEN, UNREAD))
-    if not all(map(_OTHERWISE.match, shortages)):
-        comments.append("the kernel side's tables were full: raise --table-size, or trace fewer processes")
+        comments.append(UnwindTablesFull())
+    if any(number and kind not in _OTHERWISE for kind, number in capture.losses.items()):
+        comments.append(TablesFull())
     if lost["stacks"] or lost["exit and exec records"] or lost.get(LOST_WRITES):
-        comments.append("the ring buffer was full: raise --buffer")
+        comments.append(BufferFull())
     elif number := lost.get(WITHOUT_ACCOUNT):
         comments.append(f"{plural(number, 'thread')} without an account: hidden from the kernel's task iterator")
     return comments

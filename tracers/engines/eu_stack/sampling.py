@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from ....converters.base.text import printable
 from ....converters.base.units import duration, plural
-from ....converters.model.caveats import TOO_SLOW
+from ....converters.model.losses import time_of
+from ....converters.model.remarks import Comment, SamplesLeftOut
 from ....converters.model.states import TRACED
 from ...base import procfs
 from ...base.conditions import Condition, Conditions
@@ -170,7 +171,7 @@ class Sampling:
         unseen = self._threads.unseen_ends
         lost = {
             "samples": self._failed, "threads": self._threads.left_out,
-            _UNSEEN: len(unseen), f"ns of {_UNSEEN}": sum(unseen),
+            _UNSEEN: len(unseen), time_of(_UNSEEN): sum(unseen),
         }  # fmt: skip
         return Taken(
             self._wall, now - self._began, {OnCpu.name: rows}, accounts, self._threads.names, self._processes, lost,
@@ -178,9 +179,9 @@ class Sampling:
             conditions=all_conditions(self._conditions, self._found, accounts),
         )  # fmt: skip
 
-    def _remarks(self, seconds: float, accounts: Sequence[Account], missing: int) -> list[str]:
+    def _remarks(self, seconds: float, accounts: Sequence[Account], missing: int) -> list[Comment]:
         """``missing``: ns that processes had on cores which nobody has seen."""
-        said = []
+        said: list[Comment] = []
         if self._walks:
             each = 1000 * self._walking / (self._walks + self._failed)
             wall = sum(account.ended - account.began for account in accounts)
@@ -190,7 +191,7 @@ class Sampling:
         wanted = seconds / self._interval
         left_out = round(wanted) - self._rounds
         if left_out > 0 and self._rounds < _ENOUGH * wanted:
-            said.append(f"{plural(left_out, 'sample')} of each process left out: eu-stack {TOO_SLOW}")
+            said.append(SamplesLeftOut(left_out))
         if unseen := self._threads.unseen_ends:
             whose = f"{plural(len(unseen), 'thread')} ended between two looks"
             upto = f"up to {duration(max(unseen))} of {'each' if len(unseen) > 1 else 'it'}"

@@ -9,8 +9,8 @@ from typing import Any
 
 from ....converters.base.collection import no_collection
 from ....converters.base.errors import StallscopeError
-from ....converters.base.units import plural, share
-from ....converters.model.caveats import caveat
+from ....converters.base.units import plural
+from ....converters.model.remarks import Comment, EventsLost
 from ...base import capabilities, procfs
 from ...base.interrupts import Interrupts
 from ...base.launch import Launch, ending
@@ -144,16 +144,9 @@ def _cut(threads: Threads, how: str, ended: int) -> int:
     return threads.last
 
 
-def _lossy(lost: int, taken: int, options: Options) -> str:
-    """Remark on what losses mean, and what to do."""
-    rate = ", a lower -F" if options.samples else ""
-    help_ = f"trace fewer processes{rate}, or raise --buffer (as root)"
-    if not lost:
-        return f"perf lost events: {help_}"
-    told = (
-        f"perf lost {share(lost, lost + taken)} of the events: numbers of waits are too low, and places rough; {help_}"
-    )
-    return caveat(told) if lost >= _MUCH * (lost + taken) else told
+def _lossy(lost: int, taken: int, options: Options) -> EventsLost:
+    is_much = lost > 0 and lost >= _MUCH * (lost + taken)
+    return EventsLost(lost, taken, options.samples is not None, is_much)
 
 
 def _of_delays(options: Options, threads: Threads) -> list[str]:
@@ -192,7 +185,7 @@ def _taken(options: Options, reading: Reading, wall: int, ended: int, cut: str) 
         period = None if options.may.kernel else 1_000_000_000 // samples.frequency
         rows[samples.name] = threads.running(period) if samples.by_clock else threads.counted()
     scope = options.request.scope
-    remarks = [
+    remarks: list[Comment] = [
         *_of_delays(options, threads),
         *options.remarks(sum(account.on_cpu for account in accounts)),
         *_of_stacks(options, rows),

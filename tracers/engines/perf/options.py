@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ....converters.base import helpers
-from ....converters.base.units import duration, plural
+from ....converters.model.remarks import Comment, KernelHidden, NotSampled, TooShort, WaitsHidden
 from ...base import procfs
 from ...base.launch import Launch
 from ...base.scope import Scope
@@ -14,15 +14,12 @@ from ...measures.oncpu import OnCpu
 from ...measures.protocol import find
 from ..limits import STACK
 from ..protocol import EngineUnavailable, Request
-from ..taken import NOT_SAMPLED
 from .recording import ANY_SWITCH, SWITCH, Rights
 
 _MOST_TARGETS = 1 << 12
 """Processes in one command line of perf."""
 _FEW = 10
 """Fewer expected samples explain by themselves that there are none."""
-_TELLS_THE_REST = "tells where the rest goes"
-"""The end of a remark that names a command for waits: the summary recommends that one."""
 _FIELDS = "comm,pid,tid,time,event,period,ip,sym,dso"
 
 
@@ -82,26 +79,25 @@ class Options:
         """Fields that perf script prints."""
         return f"{_FIELDS},trace" if self.waits and self.switch == SWITCH else _FIELDS
 
-    def remarks(self, on_cpu: int) -> list[str]:
+    def remarks(self, on_cpu: int) -> list[Comment]:
         """Remarks for the reader. ``on_cpu``: of all threads, in ns."""
-        said = []
+        said: list[Comment] = []
         if self.waits and self.switch != SWITCH:
             why = self.may.no_tracefs or "this user may not read tracepoints"
             said.append(f"whether a wait was interruptible is not known: {why}")
         if self.samples and not self.may.kernel:
-            said.append(f"{NOT_SAMPLED}: {self._why_not_sampled(self.samples, on_cpu)}")
-            how = "trace-wall --engine eu-stack" if helpers.find_program("eu-stack") else "sudo trace-wall"
-            said.append(f"perf shows no waits to this user: {how} {_TELLS_THE_REST}")
+            said.append(self._why_not_sampled(self.samples, on_cpu))
+            has_other = helpers.find_program("eu-stack")
+            said.append(WaitsHidden("trace-wall --engine eu-stack" if has_other else "sudo trace-wall"))
         if self.request.scope.grows:
             said.append("processes that begin later and belong to the scope are not traced: perf cannot follow them")
         return said
 
-    def _why_not_sampled(self, samples: OnCpu, on_cpu: int) -> str:
+    def _why_not_sampled(self, samples: OnCpu, on_cpu: int) -> NotSampled:
         expected = on_cpu * samples.frequency // 1_000_000_000
         if samples.by_clock and expected < _FEW:
-            times = f"{duration(on_cpu)} on cores at {samples.frequency} Hz"
-            return f"{times} are {'only ' + plural(expected, 'sample') if expected else 'less than one sample'}"
-        return f"mostly in the kernel, which perf_event_paranoid={self.may.level} hides; 1 shows it"
+            return TooShort(on_cpu, samples.frequency, expected)
+        return KernelHidden(self.may.level)
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from ....converters.base.text import printable, some
-from ....converters.base.units import plural, share
+from ....converters.base.units import plural
 from ....converters.model import Frame
 from ....converters.model.calls import WITHOUT_PROBE
-from ....converters.model.caveats import caveat
+from ....converters.model.remarks import Comment, ProbesCost
 from ....converters.readers.stap.lines import Exec, Fork, Line, Lines, Name, SleepsAt, Wait
 from ....converters.readers.stap.stacks import Stacks
 from ...base.conditions import Condition, Conditions
@@ -136,7 +136,8 @@ class Taking:
             FileNames({account.pid for account in accounts}, self._lines.wall, self._functions),
         )
         rows = {measure.name: self._rows(measure, stacks, names) for measure in self._measures}
-        remarks = _remarks(self._lines, rows, words) + missing_tables.remarks(rows.values(), stacks.without_tables)
+        remarks: list[Comment] = [*_remarks(self._lines, rows, words)]
+        remarks += missing_tables.remarks(rows.values(), stacks.without_tables)
         if request.scope.grows:
             remarks.append(
                 "processes that begin later and belong to the scope are not traced: the engine stap finds only forks"
@@ -168,19 +169,14 @@ class Taking:
             conditions=all_conditions(self.conditions, self._found or {}, accounts),
         )
 
-    def _slowed(self, ended: int) -> list[str]:
+    def _slowed(self, ended: int) -> list[Comment]:
         """Remarks on what the script's own probes took of the cores, if it is much: it is shown as time of the
         threads."""
         cores = os.sysconf("SC_NPROCESSORS_ONLN")
         whole = (ended - self._lines.began) * cores
         if whole <= 0 or self._lines.cost < _WORTH_A_NOTE * whole:
             return []
-        part = share(min(self._lines.cost, whole), whole)
-        told = (
-            f"SystemTap's probes took {part} of the time of {plural(cores, 'core')}: "
-            "what runs, and what waits for a core, is that of programs slowed by the trace"
-        )
-        return [caveat(told) if self._lines.cost >= _MUCH * whole else told]
+        return [ProbesCost(min(self._lines.cost, whole), whole, cores, careful=self._lines.cost >= _MUCH * whole)]
 
     def _rows(self, measure: Measure, stacks: Stacks, names: Names) -> Mapping[Place, Sequence[int]]:
         kind = type(measure)

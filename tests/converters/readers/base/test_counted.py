@@ -5,6 +5,7 @@ import io
 import pytest
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Labels, Profile
+from stallscope.converters.phrases.remarks import worded
 from stallscope.converters.readers.base.counted import CountedStacks
 from stallscope.converters.readers.base.source import Source
 
@@ -71,7 +72,7 @@ def test_bad_lines_have_a_place() -> None:
         "counts without a stack": 1,
         "stacks without a count at the end": 1,
     }
-    assert found.comments == ["x, line 9: expected a frame"]
+    assert worded(found.comments) == ["x, line 9: expected a frame"]
 
 
 def test_keys_above_a_stack() -> None:

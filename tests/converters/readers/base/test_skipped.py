@@ -5,6 +5,7 @@ import io
 import pytest
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Profile
+from stallscope.converters.phrases.remarks import worded
 from stallscope.converters.readers.base.skipped import Skipped
 from stallscope.converters.readers.base.source import Source
 
@@ -17,7 +18,7 @@ def test_counts_and_first_place() -> None:
     profile = Profile([])
     skipped.tell(profile)
     assert profile.lost == {"other events": 1, "bad": 3}
-    assert profile.comments == ["in, line 7: expected a stack"]
+    assert worded(profile.comments) == ["in, line 7: expected a stack"]
 
 
 def test_nothing_useful_is_an_error() -> None:

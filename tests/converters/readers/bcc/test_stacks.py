@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Profile, ValueType
+from stallscope.converters.phrases.remarks import worded
 from stallscope.converters.readers.base.options import ReadOptions
 from stallscope.converters.readers.base.source import Source
 from stallscope.converters.readers.bcc import reader as bcc
@@ -79,7 +80,7 @@ def test_what_is_left_out_is_counted() -> None:
     profile = read(f"hello\n{USER}{OWNER}        1\n        2\n{USER}{OWNER}        {'9' * 19}\n    f\n")
     assert [each.values for each in profile.samples] == [(1,)]
     assert profile.lost == {"lines not understood": 3, "stacks without a value at the end": 1}
-    assert profile.comments == [f"x, line 1: expected {bcc_stacks.EXPECTED}"]
+    assert worded(profile.comments) == [f"x, line 1: expected {bcc_stacks.EXPECTED}"]
 
 
 def test_nothing_useful_is_refused() -> None:
@@ -116,4 +117,4 @@ def test_a_line_with_a_nul_byte_is_skipped() -> None:
     profile = read(text)
     assert kinds(profile) == BOTH
     assert profile.lost == {"lines with a NUL byte": 1}
-    assert profile.comments == ["x, line 4: expected text without NUL bytes"]
+    assert worded(profile.comments) == ["x, line 4: expected text without NUL bytes"]

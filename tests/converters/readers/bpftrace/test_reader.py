@@ -6,6 +6,7 @@ import json
 import pytest
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Profile, ValueType
+from stallscope.converters.phrases.remarks import worded
 from stallscope.converters.readers.base.options import ReadOptions
 from stallscope.converters.readers.base.source import Source
 from stallscope.converters.readers.bpftrace import reader as bpftrace
@@ -96,7 +97,7 @@ def test_what_is_no_sum_is_counted() -> None:
         "lines of other output": 2,
         "entries cut short": 1,
     }
-    assert found.comments[0].startswith("x, line 25: expected an entry of a map")
+    assert worded(found.comments)[0].startswith("x, line 25: expected an entry of a map")
 
 
 def test_json() -> None:
@@ -114,14 +115,14 @@ def test_json() -> None:
         "values other than sums": 2,
         "lines not understood": 4,
     }
-    assert found.comments[0].startswith("x, line 6: ")
+    assert worded(found.comments)[0].startswith("x, line 6: ")
 
 
 def test_chunks_of_any_size_give_the_same() -> None:
     text = f"Attaching 1 probe...\n\n@[{USER}, a]: 2\n\n@[\n cut\n@[{KERNEL}, {USER}, b]: 3\n@s: 4\n@[{USER}, a]: 2\n"
     whole = read(text)
     assert whole.total("samples") == 7
-    assert whole.comments[0].startswith("x, line 8: ")
+    assert worded(whole.comments)[0].startswith("x, line 8: ")
     for size in (1, 7, 50):
         assert read(text, size) == whole
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Profile, Sample, ValueType
 from stallscope.converters.model.timeline import Span, add_up
+from stallscope.converters.phrases.remarks import worded
 from stallscope.converters.readers.base.options import ReadOptions
 from stallscope.converters.readers.base.source import Source
 from stallscope.converters.readers.chrome import reader as chrome
@@ -52,7 +53,11 @@ def test_without_a_timeline_the_samples_are_the_same(name: str) -> None:
     short = chrome.read(Source(io.BytesIO(text), "x"), ReadOptions(timeline=False))
     assert short.timeline is None
     assert short.samples == whole.samples
-    assert (short.lost, short.comments, short.duration_ns) == (whole.lost, whole.comments, whole.duration_ns)
+    assert (short.lost, worded(short.comments), short.duration_ns) == (
+        whole.lost,
+        worded(whole.comments),
+        whole.duration_ns,
+    )
 
 
 def test_recording_of_py_spy() -> None:
@@ -74,7 +79,7 @@ def test_what_is_mended_is_counted() -> None:
         "calls without an end": 1,
         "calls that overlapped others, shortened": 1,
     }
-    assert profile.comments == [
+    assert worded(profile.comments) == [
         "beside what is shown: 1 instant, 1 counter",
         f"x, event 14: expected {chrome.EXPECTED}",
     ]
@@ -112,7 +117,7 @@ def test_samples_without_calls() -> None:
 def test_samples_beside_calls_are_counted() -> None:
     profile = read([call("X", "a", 1, dur=2), call("P", "cycles", 1, sf=3)])
     assert profile.lost == {}
-    assert profile.comments == ["beside what is shown: 1 sample"]
+    assert worded(profile.comments) == ["beside what is shown: 1 sample"]
 
 
 @pytest.mark.parametrize("number", [b"1e999", b"-1e999", b"Infinity", b"NaN", b"1e308", b"9" * 400])
@@ -238,7 +243,7 @@ def test_samples_of_v8_are_shown_instead_of_calls() -> None:
     events = [call("X", "Task", 1, dur=50), {**call("P", "ProfileChunk", 2), "id": "0x1", "args": {"data": CHUNK}}]
     profile = read(events)
     assert [(sample.stack[0].name, sample.values) for sample in profile.samples] == [("tick", (6_000, 2))]
-    assert profile.comments == ["beside the samples: 1 call (--event-filter calls shows them)"]
+    assert worded(profile.comments) == ["beside the samples: 1 call (--event-filter calls shows them)"]
     calls = read(events, event="calls")
     assert [(sample.stack[0].name, sample.values) for sample in calls.samples] == [("Task", (50_000, 1))]
 
@@ -263,7 +268,7 @@ def test_flow_arrows_are_no_loss() -> None:
     arrows = [call(phase, "ac2g", 1) for phase in "sft"] + [call("?", "what", 1)]
     profile = read([call("X", "f", 1, dur=1), *arrows])
     assert profile.lost == {"events of an unknown kind": 1}
-    assert profile.comments == ["beside what is shown: 3 flow arrows"]
+    assert worded(profile.comments) == ["beside what is shown: 3 flow arrows"]
 
 
 def kineto() -> list[dict[str, Any]]:
@@ -287,13 +292,13 @@ def test_the_recording_itself_is_no_call(timeline: bool, indent: int | None) -> 
     text = json.dumps({"traceEvents": kineto()}, indent=indent).encode()
     profile = chrome.read(Source(io.BytesIO(text), "x"), ReadOptions(timeline=timeline))
     assert {sample.stack[0].name: sample.values[0] for sample in profile.samples} == {"a": 100_000, "b": 300_000}
-    assert profile.comments == [
+    assert worded(profile.comments) == [
         "left out: the recording's own span, PyTorch Profiler (0); --event-filter calls shows it"
     ]
     assert profile.duration_ns == 1_000_000
     asked = read(kineto(), "calls")
     assert asked.total("wall") == 1_400_000
-    assert asked.comments == []
+    assert worded(asked.comments) == []
 
 
 def test_the_label_of_a_process_tells_it_from_others_of_its_name() -> None:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Profile, Sample, ValueType
+from stallscope.converters.phrases.remarks import worded
 from stallscope.converters.readers.base.options import ReadOptions
 from stallscope.converters.readers.base.source import HEAD, Source
 from stallscope.converters.readers.folded import reader as folded
@@ -59,7 +60,7 @@ def test_two_weights_a_line_are_a_comparison() -> None:
         Sample((Frame("g"),), (0, 5)),
     ]
     assert profile.lost == {"lines without two weights": 3}
-    assert profile.comments == [
+    assert worded(profile.comments) == [
         "x, line 6006: expected a stack with two weights, as the others: frame;frame BEFORE AFTER"
     ]
 
@@ -104,13 +105,13 @@ def test_a_weight_beyond_64_bits_is_told_as_such() -> None:
     assert [each.values for each in profile.samples] == [(3,), (most,)]
     assert profile.lost == {"weights beyond 64 bits": 3}
     reason = "x, line 3: expected a weight of at most 9223372036854775807, which is what 64 bits hold"
-    assert profile.comments == [reason]
+    assert worded(profile.comments) == [reason]
     for wrong in (b"a;c %d\n" % (most + 1), text + text.splitlines()[2] * 9):
         with pytest.raises(StallscopeError, match="at most 9223372036854775807"):
             read(wrong + b"\na 9999999999999999999" * 9)
     pairs = read(b"a 1 2\nb 3 %d\nc %d 5\n" % (most + 1, most))
     assert [each.values for each in pairs.samples] == [(2, 1), (5, most)]
-    assert pairs.comments == [reason.replace("line 3", "line 2")]
+    assert worded(pairs.comments) == [reason.replace("line 3", "line 2")]
 
 
 def test_a_line_with_a_nul_byte_is_skipped_and_the_rest_read() -> None:
@@ -119,7 +120,7 @@ def test_a_line_with_a_nul_byte_is_skipped_and_the_rest_read() -> None:
         profile = read(text)
         assert [each.values for each in profile.samples] == [(3,), (5,)]
         assert profile.lost == {"lines with a NUL byte": 1}
-        assert profile.comments == [f"x, line {1 + text.startswith(b'a')}: expected text without NUL bytes"]
+        assert worded(profile.comments) == [f"x, line {1 + text.startswith(b'a')}: expected text without NUL bytes"]
     pairs = read(b"a 1 2\n\0\0 7\nb 3 4\n")
     assert (pairs.total("after"), pairs.lost) == (6, {"lines with a NUL byte": 1})
     assert not folded.sniff(b"a;b 1\n\0;c 2\nd\0;e 3\n")
@@ -129,7 +130,7 @@ def test_bad_lines_are_counted() -> None:
     profile = read(b"a 1\nb\n\n# c\na;b -3x2\na nan\na " + b"9" * 30 + b"\n 5\r\na 1\na 1\na 1\na 0\n")
     assert profile.total("samples") == 4
     assert profile.lost == {"lines without a count": 3, "lines not understood": 1, "weights beyond 64 bits": 1}
-    assert profile.comments == ["x, line 2: expected a folded stack: frame;frame;frame WEIGHT"]
+    assert worded(profile.comments) == ["x, line 2: expected a folded stack: frame;frame;frame WEIGHT"]
     with pytest.raises(StallscopeError, match="x, line 2: expected a folded stack"):
         read(b"# comment\nnothing\n")
 

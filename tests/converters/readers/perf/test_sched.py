@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Module, Profile, Sample, ValueType
+from stallscope.converters.phrases.remarks import worded
 from stallscope.converters.readers import detect
 from stallscope.converters.readers.base.options import ReadOptions
 from stallscope.converters.readers.base.source import Source
@@ -92,7 +93,7 @@ def test_delays_without_switches_in() -> None:
         "events without a wait": 1,
         "waits without a wakeup, counted as blocked": 1,
     }
-    assert profile.comments[0].startswith("x, line 21: expected an event of perf sched script")
+    assert worded(profile.comments)[0].startswith("x, line 21: expected an event of perf sched script")
 
 
 def test_time_that_runs_backwards_is_left_out() -> None:
@@ -146,7 +147,7 @@ def test_chunks_of_any_size_give_the_same() -> None:
             reader.add(part + b"\n\n" if i + size < len(blocks) else part)
         again = reader.profile()
         assert again.samples == whole.samples
-        assert (again.lost, again.comments) == (whole.lost, whole.comments)
+        assert (again.lost, worded(again.comments)) == (whole.lost, worded(whole.comments))
 
 
 def test_only_scheduler_events_are_taken_for_them() -> None:
@@ -235,7 +236,7 @@ def _outcome(text: bytes) -> object:
         profile = read(text)
     except StallscopeError as error:
         return error.cause
-    return profile.samples, profile.lost, profile.comments
+    return profile.samples, profile.lost, worded(profile.comments)
 
 
 def test_delays_and_times_in_ns_are_known_too() -> None:
@@ -251,7 +252,7 @@ def test_the_line_of_the_first_bad_one_is_told_among_known_ones() -> None:
     good = switch(1, "t1", "u2", "S", "f")
     profile = read(good * 3 + b"what\n\n" + good + b"again\n\n")
     assert profile.lost["lines not understood"] == 2
-    assert profile.comments[0].startswith("x, line 10: expected")
+    assert worded(profile.comments)[0].startswith("x, line 10: expected")
 
 
 def test_a_wakeup_at_0_is_no_wait_before_it_began() -> None:
@@ -288,7 +289,7 @@ def test_without_stacks_names_are_padded() -> None:
     }
     assert all(sample.stack == () for sample in profile.samples)
     assert profile.lost["lines not understood"] == 1
-    assert any("x, line 6" in comment for comment in profile.comments)
+    assert any("x, line 6" in comment for comment in worded(profile.comments))
     assert profile.lost["waits that did not end"] == 1
 
 

@@ -6,6 +6,7 @@ import random
 import pytest
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Module, Profile, Sample, ValueType
+from stallscope.converters.phrases.remarks import worded
 from stallscope.converters.readers.base.options import ReadOptions
 from stallscope.converters.readers.base.source import Source
 from stallscope.converters.readers.perf import frames as perf_frames
@@ -58,7 +59,7 @@ def test_chunks_of_any_size_give_the_same(monkeypatch: pytest.MonkeyPatch) -> No
         again = tally.profile()
         assert sorted(again.samples, key=repr) == sorted(whole.samples, key=repr)
         assert again.lost == whole.lost
-        assert again.comments == whole.comments
+        assert worded(again.comments) == worded(whole.comments)
 
 
 def test_place_of_the_first_bad_line() -> None:
@@ -67,7 +68,7 @@ def test_place_of_the_first_bad_line() -> None:
     profile = read(good * 5 + bad * 3 + good)
     assert profile.total("samples") == 9
     assert profile.lost == {"lines not understood": 3}
-    assert profile.comments[0].startswith("x, line 17: expected a sample of perf script")
+    assert worded(profile.comments)[0].startswith("x, line 17: expected a sample of perf script")
     with pytest.raises(StallscopeError, match="x, line 1: expected a sample"):
         read(b"hello\nworld\n\n")
 
@@ -136,7 +137,7 @@ def test_samples_that_were_recorded_without_stacks_are_told() -> None:
         found = {(sample.label("process"), sample.stack[0].name): sample.values for sample in profile.samples}
         assert found == {("a", "f"): (1, 5), ("a bc", "g"): (1, 7)}
         assert profile.lost == {"samples of other events": 1}
-        assert profile.comments == ["recorded without stacks (perf record -g): one function for each sample"]
+        assert worded(profile.comments) == ["recorded without stacks (perf record -g): one function for each sample"]
     profile = read(lines[0] + b"\n" + sample("a 1/2 1.5: 1 cycles:u:", "f"))
     assert (profile.total("samples"), profile.lost) == (2, {})
 
@@ -234,7 +235,7 @@ def test_source_lines_below_the_frames() -> None:
             profile = read(source * copies + bad)
             assert [(each.stack, each.values) for each in profile.samples] == [(stack, (copies, copies)), ((), (1, 1))]
             assert profile.lost == {"lines not understood": 1}
-            assert profile.comments[0].startswith(f"x, line {10 * copies + 2}: ")
+            assert worded(profile.comments)[0].startswith(f"x, line {10 * copies + 2}: ")
 
 
 def test_branch_stacks_end_a_sample_and_are_told() -> None:
@@ -293,7 +294,7 @@ def test_text_whose_lines_never_come_again(monkeypatch: pytest.MonkeyPatch) -> N
     again = tally.profile()
     assert tally._placeless
     assert sorted(again.samples, key=repr) == sorted(whole.samples, key=repr)
-    assert (again.lost, again.comments) == (whole.lost, whole.comments)
+    assert (again.lost, worded(again.comments)) == (whole.lost, worded(whole.comments))
     tally = perf._Tally(ReadOptions(addrs=True), "x")
     for part in parts:
         tally.add(part)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Profile, Sample, ValueType
+from stallscope.converters.phrases.remarks import worded
 from stallscope.converters.readers.base.options import ReadOptions
 from stallscope.converters.readers.base.source import Source
 from stallscope.converters.readers.python import austin
@@ -95,7 +96,7 @@ def test_bad_lines_are_counted() -> None:
     profile = read(b"P7;T0:8;/a.py:f:3 1\nP7;X;/a.py:f:3 1\nP7;T0:8;no frame 1\nP7;T0:8;/a.py:f:3 " + b"9" * 30 + b"\n")
     assert profile.total("wall") == 1000
     assert profile.lost == {"lines not understood": 3}
-    assert profile.comments == [f"x, line 2: expected {austin.EXPECTED}"]
+    assert worded(profile.comments) == [f"x, line 2: expected {austin.EXPECTED}"]
     with pytest.raises(StallscopeError, match="x, line 1: expected a sample of austin"):
         read(b"hello\n")
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Module, Profile, Sample, ValueType
+from stallscope.converters.phrases.remarks import worded
 from stallscope.converters.readers.base.options import ReadOptions
 from stallscope.converters.readers.base.source import Source
 from stallscope.converters.readers.python import pyspy
@@ -63,7 +64,7 @@ def test_bad_lines_are_counted() -> None:
     profile = read(b"f (a.py:1) 1\nf (a.py:1) x\n\nf (a.py:1)\n 5\n")
     assert profile.total("samples") == 1
     assert profile.lost == {"lines not understood": 2, "samples without a stack": 5}
-    assert profile.comments[0].startswith("x, line 2: expected a stack of py-spy")
+    assert worded(profile.comments)[0].startswith("x, line 2: expected a stack of py-spy")
     with pytest.raises(StallscopeError, match="x, line 1: expected a stack of py-spy"):
         read(b"hello\n")
 
@@ -105,4 +106,4 @@ def test_samples_of_threads_without_a_frame_are_told() -> None:
     profile = read(b"f (a.py:1) 3\n 2\n")
     assert profile.total("samples") == 3
     assert profile.lost == {"samples without a stack": 2}
-    assert profile.comments == []
+    assert worded(profile.comments) == []

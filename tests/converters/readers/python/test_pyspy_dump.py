@@ -5,6 +5,7 @@ import io
 import pytest
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Profile
+from stallscope.converters.phrases.remarks import worded
 from stallscope.converters.readers.base.options import ReadOptions
 from stallscope.converters.readers.base.source import Source
 from stallscope.converters.readers.python import pyspy
@@ -55,7 +56,7 @@ def test_what_is_no_dump_is_counted_with_its_place() -> None:
     profile = read(HEAD + b"what\n" + MAIN + b"  odd\nThread 9 (idle)\n\n    lost (a.py:3)\n" + OTHER)
     assert folded(profile) == ["<module>;busy 1", "[libc.so.6];wait 1"]
     assert profile.lost == {"lines not understood": 3, "threads without a stack": 1}
-    assert profile.comments[0].startswith("x, line 4: expected a line of py-spy dump")
+    assert worded(profile.comments)[0].startswith("x, line 4: expected a line of py-spy dump")
     with pytest.raises(StallscopeError, match="line 4: expected a line of py-spy dump"):
         read(HEAD + b"Error: Failed to suspend process\n")
 

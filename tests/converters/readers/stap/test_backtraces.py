@@ -5,6 +5,7 @@ import io
 import pytest
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Module, Profile
+from stallscope.converters.phrases.remarks import worded
 from stallscope.converters.readers.base.options import ReadOptions
 from stallscope.converters.readers.base.source import Source
 from stallscope.converters.readers.stap import backtraces as stap
@@ -59,7 +60,7 @@ def test_counts_add_up_over_chunks_of_any_size() -> None:
         ("f", (7,)),
     ]
     assert whole.lost == {"lines not understood": 1}
-    assert whole.comments[0].startswith("x, line 16: expected a frame of SystemTap")
+    assert worded(whole.comments)[0].startswith("x, line 16: expected a frame of SystemTap")
     for size in (1, 7, 50):
         assert read(text, size) == whole
 

@@ -7,6 +7,7 @@ import io
 import pytest
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Profile
+from stallscope.converters.phrases.remarks import worded
 from stallscope.converters.readers.base.options import ReadOptions
 from stallscope.converters.readers.base.source import Source
 from stallscope.converters.readers.stap import traced
@@ -97,8 +98,8 @@ def test_what_is_missing_is_counted() -> None:
     assert read(text).lost["events"] == 1
     profile = read(text.replace(b"n 5 5 one", b"n 5 x one").rpartition(b"end")[0])
     assert profile.lost["lines not understood"] == 1
-    assert "the script did not come to its end: what it lost is not known" in profile.comments
-    assert any("line 2: expected" in comment for comment in profile.comments)
+    assert "the script did not come to its end: what it lost is not known" in worded(profile.comments)
+    assert any("line 2: expected" in comment for comment in worded(profile.comments))
 
 
 def test_another_version() -> None:
@@ -124,4 +125,4 @@ def test_that_names_may_be_other_functions_is_told() -> None:
     wait = b"w 5 6 S 2 1 2000 10 300 40"
     assert any("nearest symbols that SystemTap knew" in comment for comment in read(whole(wait)).comments)
     nameless = whole(wait).replace(b"inner+0x1/0x2", b"0x5").replace(b"main+0x1/0x2 [/x]", b"0x6 [/x+0x1/0x2]")
-    assert not any("nearest" in comment for comment in read(nameless).comments)
+    assert not any("nearest" in comment for comment in worded(read(nameless).comments))

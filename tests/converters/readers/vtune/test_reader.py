@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Module, Profile, Sample, ValueType
+from stallscope.converters.phrases.remarks import worded
 from stallscope.converters.readers.base.options import ReadOptions
 from stallscope.converters.readers.base.source import Source
 from stallscope.converters.readers.vtune import reader as vtune
@@ -42,7 +43,7 @@ def test_top_down() -> None:
     assert stack[2] == Frame(topk, "native", Module("libops.so"), file="topk.cpp")
     assert stack[4].kind == "kernel"
     assert profile.lost == {"rows not understood": 1}
-    assert profile.comments[0].startswith("x, line 10: expected a row of VTune's CSV")
+    assert worded(profile.comments)[0].startswith("x, line 10: expected a row of VTune's CSV")
 
 
 def test_callstacks_are_turned_round_and_keep_the_time_of_the_functions() -> None:
@@ -155,7 +156,7 @@ def test_bad_rows_are_counted_and_the_first_is_told() -> None:
     rows = "".join(f" f{i},1,m\n" for i in range(5000)) + "bad\n\nbad\n f1,x,m\n"
     profile = read("war: x\nFunction Stack,CPU Time:Self,Module\n" + rows)
     assert profile.lost == {"rows not understood": 3}
-    assert profile.comments[0].startswith("x, line 5003: expected a row")
+    assert worded(profile.comments)[0].startswith("x, line 5003: expected a row")
     assert profile.total("CPU Time") == 5000 * 10**9
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from captures import SLEEP, capture, key, profile
+from stallscope.converters.phrases.remarks import worded
 from stallscope.tracers.apis.python_steps import PythonFunction
 from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpuCollector
 from stallscope.tracers.engines.ebpf.measures.python_steps import PythonStepsCollector
@@ -32,7 +33,7 @@ def test_stacks_that_are_not_complete_are_counted_by_reason_and_by_time() -> Non
     assert made.lost["stacks not complete: no unwind table"] == 1
     assert made.lost["stacks not complete: memory not readable"] == 1
     others = "no unwind table 7.50%, memory not readable 2.50%"
-    assert made.comments == [f"90.00% of the time in user code is in complete stacks; others: {others}"]
+    assert worded(made.comments) == [f"90.00% of the time in user code is in complete stacks; others: {others}"]
 
 
 def test_time_that_a_late_table_cost_is_told_apart() -> None:
@@ -44,11 +45,11 @@ def test_time_that_a_late_table_cost_is_told_apart() -> None:
         "9.0 % of the time in user code is in stacks cut short: unwind tables were still being compiled; run it again"
     )
     made = profile(**given, tables=Counts(late=frozenset({"/usr/lib/libx.so", "/other"}), compiled=2))
-    assert [comment for comment in made.comments if "cut short" in comment] == [late]
+    assert [comment for comment in worded(made.comments) if "cut short" in comment] == [late]
     for tables in (Counts(late=frozenset({"/other"}), compiled=1), Counts(compiled=1), None):
         made = profile(**given, tables=tables)
-        assert not any("cut short" in comment for comment in made.comments)
-        assert any(comment.startswith("80.00% of the time") for comment in made.comments)
+        assert not any("cut short" in comment for comment in worded(made.comments))
+        assert any(comment.startswith("80.00% of the time") for comment in worded(made.comments))
 
 
 def test_the_modules_where_stacks_are_cut_are_named() -> None:
@@ -57,14 +58,16 @@ def test_the_modules_where_stacks_are_cut_are_named() -> None:
     said = (
         "60.00% of the time in user code is in complete stacks; others: no unwind table 30.00%, no unwind rule 10.00%"
     )
-    assert made.comments[-1] == f"{said}; they end in libx.so 40.00%"
+    assert worded(made.comments)[-1] == f"{said}; they end in libx.so 40.00%"
 
 
 def test_code_without_rules_where_threads_start_is_the_end() -> None:
     waits = [(key(user=u), WaitSum(1, 10, 10, 10, 0, 0, 0)) for u in (5, 6)]
     made = profile(waits=waits, stacks={5: (2, 12), 6: (2, 1)}, ends={5: 3, 6: 3})
     assert made.lost["stacks not complete: no unwind rule"] == 1
-    assert made.comments == ["50.00% of the time in user code is in complete stacks; others: no unwind rule 50.00%"]
+    assert worded(made.comments) == [
+        "50.00% of the time in user code is in complete stacks; others: no unwind rule 50.00%"
+    ]
 
 
 def test_details() -> None:
@@ -82,7 +85,7 @@ def test_details() -> None:
     ]
     assert len(details(capture())) == 3
     made = profile(counters=counters, tables=tables)
-    assert made.comments == [
+    assert worded(made.comments) == [
         "1 of 5 user stacks that were recognised, and checked, were others",
         "the unwind tables did not fit: raise --unwind-memory, or trace fewer processes",
     ]
@@ -107,7 +110,7 @@ def test_nothing_lost_is_said_too() -> None:
         "stacks not complete: 32-bit code": 0,
         "frames without a name": 0,
     }
-    assert made.comments == []
+    assert worded(made.comments) == []
 
 
 @pytest.mark.parametrize(
@@ -123,9 +126,9 @@ def test_threads_without_an_account() -> None:
     known = [ExecRecord(7, 0, 0, 21, 21)]
     made = profile(waits=waits, execs=known, stacks={5: ()})
     assert made.lost["accounts of threads"] == 1
-    assert "1 thread without an account: hidden from the kernel's task iterator" in made.comments
+    assert "1 thread without an account: hidden from the kernel's task iterator" in worded(made.comments)
     made = profile(waits=waits, execs=known, counters={"lost_records": 1}, stacks={5: ()})
-    assert made.comments == ["the ring buffer was full: raise --buffer"]
+    assert worded(made.comments) == ["the ring buffer was full: raise --buffer"]
 
 
 @pytest.mark.parametrize(
@@ -133,12 +136,12 @@ def test_threads_without_an_account() -> None:
     [({"lost_records": 1}, "--buffer")],
 )
 def test_comment_names_the_option_that_helps(counters: dict[str, int], option: str) -> None:
-    (comment,) = profile(counters=counters).comments
+    (comment,) = worded(profile(counters=counters).comments)
     assert option in comment
 
 
 def test_a_stack_that_came_twice_is_no_loss() -> None:
-    assert profile(counters={"stack_table_full": 1}).comments == []
+    assert worded(profile(counters={"stack_table_full": 1}).comments) == []
 
 
 def test_lost_waits_have_a_row_and_their_time() -> None:
@@ -151,7 +154,7 @@ def test_lost_waits_have_a_row_and_their_time() -> None:
         ("interruptible", (70, 3, 1, 50)),
         ("runnable-woken", (30, 3, 2, 20)),
     ]
-    assert any("--table-size" in comment for comment in made.comments)
+    assert any("--table-size" in comment for comment in worded(made.comments))
 
 
 def test_other_losses_and_notes() -> None:
@@ -161,11 +164,11 @@ def test_other_losses_and_notes() -> None:
     assert made.lost["address space records"] == 5
     assert made.lost["processes whose maps were not read in time"] == 3
     assert "files not opened while they were mapped" not in made.lost
-    assert made.comments == ["no perf events"]
+    assert worded(made.comments) == ["no perf events"]
 
 
 def test_switches_that_were_not_reported() -> None:
-    (comment,) = profile(counters={"missed_ins": 2, "missed_outs": 3}).comments
+    (comment,) = worded(profile(counters={"missed_ins": 2, "missed_outs": 3}).comments)
     assert comment.startswith("5 waits of which a switch was not seen")
 
 
@@ -173,7 +176,7 @@ def test_losses_of_python_steps_are_not_those_of_tables() -> None:
     def said(measure: PythonStepsCollector) -> list[str]:
         other: Any = OffCpuCollector(OffCpu())
         other.losses = measure.losses
-        return profile(measure=other).comments
+        return worded(profile(measure=other).comments)
 
     measure = PythonStepsCollector(PythonSteps([PythonFunction("train.py", "step")], SpanOptions(100)))
     measure._past.missed = measure._past.unreadable = 2

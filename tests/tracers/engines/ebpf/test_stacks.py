@@ -9,6 +9,7 @@ import pytest
 from captures import DISK, KERNEL, SLEEP, Table, frames, key, profile, remaining
 from stallscope.converters.model import Stack
 from stallscope.converters.model.scheduling import Scheduling
+from stallscope.converters.phrases.remarks import worded
 from stallscope.tracers.engines.ebpf import stacks as stacks_module
 from stallscope.tracers.engines.ebpf.measures.protocol import Recorded
 from stallscope.tracers.engines.rows import Row
@@ -50,7 +51,7 @@ def test_lost_and_unknown_stacks() -> None:
     ]
     assert made.lost["stacks"] == 1  # distinct ones
     assert made.lost["frames without a name"] == 0
-    assert "the ring buffer was full: raise --buffer" in made.comments
+    assert "the ring buffer was full: raise --buffer" in worded(made.comments)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ def test_frames_without_a_name_are_counted_by_place() -> None:
     waits = [(key(user=u), WaitSum(1, 1, 1, 1, 0, 0, 0)) for u in (5, 6)]
     made = profile(waits=waits, stacks={5: (10, 10, 1), 6: (11, 1)})
     assert made.lost["frames without a name"] == 3
-    assert made.comments == ["frames without a name: 2 in libx.so, 1 in [anon]"]
+    assert worded(made.comments) == ["frames without a name: 2 in libx.so, 1 in [anon]"]
 
 
 def test_naming_very_many_stacks_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +113,7 @@ def test_problems_of_the_symboliser_are_told(monkeypatch: pytest.MonkeyPatch) ->
             self.problems = ["debuginfod was asked no more: too slow"]
 
     monkeypatch.setattr(stacks_module, "Symboliser", Failing)
-    assert profile().comments == ["debuginfod was asked no more: too slow"]
+    assert worded(profile().comments) == ["debuginfod was asked no more: too slow"]
 
 
 def test_each_program_of_a_process_has_its_own_addresses() -> None:

@@ -15,6 +15,7 @@ import pytest
 from stallscope.converters.base import helpers
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model.processes import cpu_set
+from stallscope.converters.phrases.remarks import worded
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.eu_stack import engine, sampling, walker
 from stallscope.tracers.engines.eu_stack.engine import EuStack
@@ -74,7 +75,7 @@ def test_a_profile(fake_eu_stack: Fake, sleeper: Sleeper) -> None:
     }
     assert sum(s.values[4] for s in profile.samples) > 1
     assert all(s.values[1:4] == (0, 0, 0) for s in profile.samples), "waits are not counted"
-    overhead = profile.comments[0]
+    overhead = worded(profile.comments)[0]
     assert "samples of processes" in overhead
     assert "a thread was stopped for" in overhead
 
@@ -82,7 +83,7 @@ def test_a_profile(fake_eu_stack: Fake, sleeper: Sleeper) -> None:
 def test_samples_leave_half_of_the_time(fake_eu_stack: Fake, sleeper: Sleeper, tmp_path: Path) -> None:
     fake_eu_stack(f"echo >> {tmp_path}/walks; sleep 0.1; {TEXT}")
     began = time.monotonic()
-    comments = EuStack().trace(request(Scope(pids=[sleeper.pid]), duration=1.0)).profile.comments
+    comments = worded(EuStack().trace(request(Scope(pids=[sleeper.pid]), duration=1.0)).profile.comments)
     walks = len((tmp_path / "walks").read_text().splitlines())
     assert walks <= (time.monotonic() - began) / 0.2 + 1
     assert any("left out: eu-stack took longer than -F allows" in comment for comment in comments)
@@ -105,8 +106,8 @@ def test_a_process_that_keeps_eu_stack_from_answering(fake_eu_stack: Fake, sleep
         other.kill()
     assert (tmp_path / "looks").read_text() == "\n" * 3
     assert profile.lost["samples"] == 3
-    assert f"{told}, and it was not looked at any more" in profile.comments
-    assert not any("eu-stack failed" in comment for comment in profile.comments)
+    assert f"{told}, and it was not looked at any more" in worded(profile.comments)
+    assert not any("eu-stack failed" in comment for comment in worded(profile.comments))
     assert {s.label("pid") for s in profile.samples if s.stack[-1].name == "nap"} == {other.pid}
     with pytest.raises(EngineUnavailable, match="given up: eu-stack did not answer") as raised:
         EuStack().trace(request(Scope(pids=[sleeper.pid])))
@@ -128,14 +129,16 @@ def test_some_samples_failed(fake_eu_stack: Fake, sleeper: Sleeper, tmp_path: Pa
     fake_eu_stack(f"if [ -e {flag} ]; then {TEXT}; else touch {flag}; echo no >&2; exit 2; fi")
     profile = EuStack().trace(request(Scope(pids=[sleeper.pid]), duration=2.0)).profile
     assert profile.lost["samples"] == 1
-    assert any(f"eu-stack failed {profile.lost['samples']} times: no" in comment for comment in profile.comments)
+    assert any(
+        f"eu-stack failed {profile.lost['samples']} times: no" in comment for comment in worded(profile.comments)
+    )
 
 
 def test_a_command(fake_eu_stack: Fake) -> None:
     fake_eu_stack(TEXT)
     outcome = EuStack().trace(request(Scope(), command=("/bin/sh", "-c", "/bin/sleep 1.5; exit 5"), duration=None))
     assert outcome.status == 5
-    assert outcome.profile.comments[0] == "the command ended with status 5"
+    assert worded(outcome.profile.comments)[0] == "the command ended with status 5"
     assert "sleep" in {times.process for times in outcome.profile.threads}, "what it forks is sampled, too"
 
 
@@ -153,7 +156,7 @@ def test_processes_between_two_looks(fake_eu_stack: Fake, monkeypatch: pytest.Mo
     code = f"import subprocess, sys; [subprocess.run([sys.executable, '-S', '-c', {busy!r}]) for _ in range(10)]"
     for program, is_told in ((code, True), (busy.replace("0.05", "0.8"), False)):
         command = ("/usr/bin/env", sys.executable, "-c", program)
-        comments = EuStack().trace(request(Scope(), command=command, duration=None)).profile.comments
+        comments = worded(EuStack().trace(request(Scope(), command=command, duration=None)).profile.comments)
         told = [each for each in comments if "processes or threads that began and ended between two looks used" in each]
         assert bool(told) is is_told, comments
 
@@ -173,7 +176,7 @@ def test_threads_between_two_samples(fake_eu_stack: Fake, tmp_path: Path) -> Non
     assert sum(each["cpu"] for each in truth) - lost <= on_cpu <= sum(each["cpu"] for each in truth) + lost + 50_000_000
     ended = profile.lost["ends of threads"]
     assert ended in (3, 4), "the main thread is seen after its end"
-    assert any(f"{ended} threads ended between two looks: up to " in comment for comment in profile.comments)
+    assert any(f"{ended} threads ended between two looks: up to " in comment for comment in worded(profile.comments))
 
 
 def test_threads_of_a_scope(fake_eu_stack: Fake, sleeper: Sleeper) -> None:

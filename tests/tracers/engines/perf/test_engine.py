@@ -16,6 +16,7 @@ from stallscope.converters.base import helpers
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame
 from stallscope.converters.model.processes import cpu_set
+from stallscope.converters.phrases.remarks import worded
 from stallscope.tracers.base import procfs
 from stallscope.tracers.base.progress import Progress
 from stallscope.tracers.base.scope import Scope
@@ -71,9 +72,9 @@ def test_a_profile() -> None:
     assert (wait.values[0], wait.values[1], wait.label("state")) == (2_000_000, 1, "other")
     assert [s.values[4] for s in profile.samples if s.stack[-1].name == "_PyEval_EvalFrameDefault"] == [1]
     assert profile.lost["events"] == 17
-    (lossy,) = [comment for comment in profile.comments if "perf lost 77.3 % of the events" in comment]
+    (lossy,) = [comment for comment in worded(profile.comments) if "perf lost 77.3 % of the events" in comment]
     assert "a lower -F" in lossy
-    (python,) = [comment for comment in profile.comments if "Python functions" in comment]
+    (python,) = [comment for comment in worded(profile.comments) if "Python functions" in comment]
     assert python == (
         "there are Python functions, which the engine perf does not show; of those that run with python3 -X perf (3.12 "
         "and newer) it shows the innermost: --engine libbpf does, as root"
@@ -90,8 +91,8 @@ def test_a_profile() -> None:
 def test_children_are_left_out() -> None:
     profile = Perf().trace(request(OffCpu(), scope=Scope(pids=[PID], children=False))).profile
     assert {times.pid for times in profile.threads} == {PID}
-    assert [c for c in profile.comments if "perf lost" in c]
-    assert not any("-F" in comment for comment in profile.comments), "trace-offcpu has no -F"
+    assert [c for c in worded(profile.comments) if "perf lost" in c]
+    assert not any("-F" in comment for comment in worded(profile.comments)), "trace-offcpu has no -F"
 
 
 def test_measures() -> None:
@@ -128,7 +129,7 @@ def test_a_command_ends_the_trace() -> None:
     asked = Request(Scope(), (OnCpu(),), "Time", command=("/bin/sh", "-c", "exit 5"))
     outcome = Perf().trace(asked)
     assert outcome.status == 5
-    assert outcome.profile.comments[0] == "the command ended with status 5"
+    assert worded(outcome.profile.comments)[0] == "the command ended with status 5"
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
@@ -137,7 +138,7 @@ def test_perf_record_is_ended_by_somebody_else(number: signal.Signals, monkeypat
     monkeypatch.setenv("FAKE_PERF_DIES", f"{number.value}")
     profile = Perf().trace(request(OffCpu(), duration=5)).profile
     assert 4_000_000 <= profile.duration_ns < 1_000_000_000, "it ends with the last sample, 4 ms after perf began"
-    assert profile.comments[0] == f"perf record was ended by {number.name}: what came after 0.0 s is not known"
+    assert worded(profile.comments)[0] == f"perf record was ended by {number.name}: what came after 0.0 s is not known"
     assert profile.lost["milliseconds at the end"] >= 1
     monkeypatch.setenv("FAKE_PERF_TEXT", "")
     with pytest.raises(StallscopeError, match=f"ended by {number.name} before it had reported anything") as raised:
@@ -175,11 +176,11 @@ def test_waits_for_a_core_after_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     profile = Perf().trace(request(OffCpu(), scope=Scope(threads=[PID], children=False), duration=1.2)).profile
     found = {str(s.label("state")): s.values[0] for s in profile.samples if s.stack[-1].name == "schedule"}
     assert found == {"other": 199_500_000, "runnable-woken": 500_000}
-    (remark,) = [each for each in profile.comments if "waited for a core" in each]
+    (remark,) = [each for each in worded(profile.comments) if "waited for a core" in each]
     assert "exact for each" in remark
     monkeypatch.setattr(procfs, "schedstat", lambda _pid, _tid: None)
     monkeypatch.setenv("FAKE_PERF_TEXT", TEXT)
-    comments = Perf().trace(request(OffCpu())).profile.comments
+    comments = worded(Perf().trace(request(OffCpu())).profile.comments)
     assert any(each.startswith("waits of 1 thread include what came after they were woken") for each in comments)
 
 
@@ -188,7 +189,7 @@ def test_python_functions_with_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading.JitNames, "frame", lambda _self, pid, address: CODE[pid, address])
     monkeypatch.setenv("FAKE_PERF_TEXT", TEXT.replace("\t            1543 _PyEval", python))
     profile = Perf().trace(request(OnCpu())).profile
-    assert any(comment.startswith("of Python functions only the innermost") for comment in profile.comments)
+    assert any(comment.startswith("of Python functions only the innermost") for comment in worded(profile.comments))
     assert ("work", "python", "/x/y.py") in {(f.name, f.kind, f.file) for s in profile.samples for f in s.stack}
 
 
@@ -233,7 +234,7 @@ def test_perf_record_that_waits_in_the_kernel(is_asked: bool, monkeypatch: pytes
     reading_on = reading.Reading.drain
     monkeypatch.setattr(reading.Reading, "drain", lambda self, _: reading_on(self, asked(is_asked)))
     outcome = Perf().trace(request(OffCpu(), duration=0.5))
-    comments = outcome.profile.comments
+    comments = worded(outcome.profile.comments)
     assert comments[0].startswith("perf record was ended, since it did not end within 0.3 s: what came after"), comments
     assert [s for s in outcome.profile.samples if s.stack[-1].name == "schedule"]
 
@@ -251,7 +252,9 @@ def test_what_was_read_before_perf_script_fell_silent(monkeypatch: pytest.Monkey
     monkeypatch.setattr(reading, "_SILENCE", 0.2)
     monkeypatch.setenv("FAKE_PERF_HANGS", "1")
     profile = Perf().trace(request(OffCpu(), duration=0.5)).profile
-    assert profile.comments[0].startswith("perf script was ended, since it printed nothing for 0.2 s: what came after")
+    assert worded(profile.comments)[0].startswith(
+        "perf script was ended, since it printed nothing for 0.2 s: what came after"
+    )
     assert [s for s in profile.samples if s.stack[-1].name == "schedule"]
     monkeypatch.setenv("FAKE_PERF_TEXT", "")
     with pytest.raises(StallscopeError, match=r"printed nothing for 0\.2 s before it had reported anything"):

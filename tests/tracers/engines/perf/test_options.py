@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 from stallscope.converters.base import helpers
+from stallscope.converters.model.remarks import KernelHidden, TooShort, WaitsHidden
+from stallscope.converters.phrases.remarks import word, worded
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.perf import options
 from stallscope.tracers.engines.perf.options import How, Options, Targets, targets_of
@@ -66,18 +68,18 @@ def test_words(made: Options, words: str, fields: str) -> None:
 
 def test_remarks() -> None:
     assert asked(ROOT, OffCpu(), OnCpu()).remarks(0) == []
-    assert any("interruptible is not known" in remark for remark in asked(CURIOUS, OffCpu()).remarks(0))
+    assert any("interruptible is not known" in remark for remark in worded(asked(CURIOUS, OffCpu()).remarks(0)))
     (hidden, _) = asked(USER, OnCpu()).remarks(10**9)
-    assert "perf_event_paranoid=2 hides" in hidden
+    assert hidden == KernelHidden(2)
     (later,) = asked(ROOT, OnCpu(), scope=Scope(cgroup=Path("/x"))).remarks(0)
-    assert "begin later" in later
+    assert "begin later" in word(later)
 
 
 def test_too_little_time_for_samples_is_not_told_as_hidden() -> None:
     (few, _) = asked(USER, OnCpu()).remarks(65_000_000)
-    assert few == "[not sampled]: 65.0 ms on cores at 99 Hz are only 6 samples"
+    assert few == TooShort(65_000_000, 99, 6)
     (few, _) = asked(USER, OnCpu()).remarks(1_000_000)
-    assert few.endswith("less than one sample")
+    assert few == TooShort(1_000_000, 99, 0)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +90,7 @@ def test_waits_are_asked_of_what_this_user_may_run(
 ) -> None:
     monkeypatch.setattr(helpers, "find_program", lambda _: eu_stack)
     (_, waits) = asked(USER, OnCpu()).remarks(0)
-    assert waits == f"perf shows no waits to this user: {how} tells where the rest goes"
+    assert waits == WaitsHidden(how)
 
 
 def test_targets() -> None:

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 from stallscope.converters.model.calls import WITHOUT_PROBE
 from stallscope.converters.model.processes import cpu_set
+from stallscope.converters.phrases.remarks import worded
 from stallscope.converters.readers.stap.lines import Fork, Lines, Name
 from stallscope.tracers.base.conditions import Conditions
 from stallscope.tracers.base.scope import Scope
@@ -63,7 +64,7 @@ def test_an_ioctl() -> None:
 def test_what_the_probes_cost_is_told(monkeypatch: pytest.MonkeyPatch, cost: int, begins: str) -> None:
     """Probes cost a part of 1,500 ns on one core."""
     monkeypatch.setattr("os.sysconf", lambda name: 1)
-    comments = taken(TEXT.replace(b"end 2600", b"cost 7 %d\nend 2600" % cost)).comments
+    comments = worded(taken(TEXT.replace(b"end 2600", b"cost 7 %d\nend 2600" % cost)).comments)
     told = [comment for comment in comments if "probes took" in comment]
     assert [comment.startswith(begins) for comment in told] == [True] * bool(begins)
 
@@ -82,13 +83,13 @@ def test_losses() -> None:
     found = taken(words="WARNING: Number of errors: 0, skipped probes: 30\n")
     assert found.lost["returns"] == 2
     assert found.lost["events"] == 30
-    assert "SystemTap lost events (30 were skipped): trace fewer processes" in found.comments
+    assert "SystemTap lost events (30 were skipped): trace fewer processes" in worded(found.comments)
     missing = taken(TEXT.replace(b"end 2600 9", b"end 2600 12"), "WARNING: There were 4 transport failures.\n")
     assert missing.lost["events"] == 2, "what found no room is among the lines that did not arrive"
-    assert any("(2 lines did not arrive)" in remark for remark in missing.comments)
+    assert any("(2 lines did not arrive)" in remark for remark in worded(missing.comments))
     broken = taken(TEXT.rpartition(b"lost returns")[0], "WARNING: There were 4 transport failures.\n")
     assert broken.lost["events"] == 4
-    assert taken(TEXT.rpartition(b"lost returns")[0]).comments == [
+    assert worded(taken(TEXT.rpartition(b"lost returns")[0]).comments) == [
         "the script did not come to its end: what it lost is not known"
     ]
 
@@ -96,11 +97,13 @@ def test_losses() -> None:
 def test_few_losses_are_told_without_advice() -> None:
     lines = b"".join(b"w 5 6 S 0 0 %d 0 1 0\n" % (1900 + i) for i in range(150))
     text = TEXT.replace(b"r 6 500", lines + b"r 6 450").replace(b"end 2600 9", b"end 2600 159")
-    (one,) = taken(text, "WARNING: Number of errors: 0, skipped probes: 1\n").comments
+    (one,) = worded(taken(text, "WARNING: Number of errors: 0, skipped probes: 1\n").comments)
     assert one == "SystemTap lost events (1 was skipped)"
-    (some,) = taken(text, "WARNING: Number of errors: 0, skipped probes: 3\n").comments
+    (some,) = worded(taken(text, "WARNING: Number of errors: 0, skipped probes: 3\n").comments)
     assert some == "SystemTap lost events (3 were skipped): trace fewer processes"
-    (long,) = taken(text.replace(b"r 6 450", b"r 6 430"), "WARNING: Number of errors: 0, skipped probes: 1\n").comments
+    (long,) = worded(
+        taken(text.replace(b"r 6 450", b"r 6 430"), "WARNING: Number of errors: 0, skipped probes: 1\n").comments
+    )
     assert long == "SystemTap lost events (1 was skipped): trace fewer processes", "20 of 1,500 ns"
 
 
@@ -109,7 +112,7 @@ def test_probes_that_were_not_attached_are_told() -> None:
     found = taken(words=words)
     assert any(
         remark.startswith("no probe could be put on f, whose calls are not seen (SystemTap: WARNING: probe process")
-        for remark in found.comments
+        for remark in worded(found.comments)
     )
     assert found.lost[WITHOUT_PROBE] == 1
 
@@ -125,12 +128,12 @@ def test_what_the_scope_leaves_out_is_told() -> None:
             taking.line(line, 2500)
         found = taking.taken(Request(scope, (Ioctl(),), "Time"), "", 2500)
         child.kill()
-    assert any("--children traces them, too" in remark for remark in found.comments), found.comments
+    assert any("--children traces them, too" in remark for remark in worded(found.comments)), worded(found.comments)
 
 
 def test_an_error_of_the_script_is_told() -> None:
     words = "WARNING: x\nERROR: MAXACTION exceeded \x1b[31m near identifier 'printf'\nERROR: another\n"
-    (remark,) = taken(TEXT.rpartition(b"lost returns")[0], words).comments
+    (remark,) = worded(taken(TEXT.rpartition(b"lost returns")[0], words).comments)
     assert remark.startswith(
         "the script did not come to its end: what it lost is not known (SystemTap: ERROR: MAXACTION"
     )

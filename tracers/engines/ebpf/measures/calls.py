@@ -24,7 +24,7 @@ from ...rows import Row, Timed
 from .call_parts import OTHER_FUNCTIONS, CallParts
 from .ioctl_records import NUMBER_SHIFT, plain
 from .open_calls import DEPTH, HEAD, Inside, Open, Part, open_calls, parts, waits_of_ioctl
-from .probed import Probed
+from .probed import NOT_LOOKED_INTO, Probed
 from .protocol import SCHEDULER, Ended
 from .recorded_calls import PERIOD, RecordedCalls
 from .slow_calls import SlowCalls
@@ -94,7 +94,6 @@ class CallsCollector(Summed):
     table = "call_times"
     value_size = _TIME.size
     weights = (1, 2, 3)
-    IN_THE_PICTURE = "their time is in the picture, up to the end"
 
     def __init__(self, measure: Calls, *, way: Way | None = None) -> None:
         """``way``: how the probes get to the functions; None: the best that the kernel has."""
@@ -296,7 +295,7 @@ class CallsCollector(Summed):
 
     def losses(self) -> Mapping[str, int]:
         lost = {kind: number - self._lost_before[kind] for kind, number in self._lost.items()}
-        lost["files not looked into"] = len(self.probed.problems) if self.probed else 0
+        lost[NOT_LOOKED_INTO] = len(self.probed.problems) if self.probed else 0
         refused = len(self.probed.functions) - len(self.probed.probes()) if self.probed else 0
         return lost | ({WITHOUT_PROBE: refused} if refused else {})
 
@@ -311,8 +310,11 @@ class CallsCollector(Summed):
             yield f"stacks of waits and ioctls that have the traced function, and nothing inside of it: {number:,}"
         yield from self._slow.remarks([probe.name for probe in self.probed.functions] if self.probed else [])
         yield from self._recorded.remarks()
+        yield from self._remarks_on_open()
+
+    def _remarks_on_open(self) -> Iterator[str]:
         if number := len(self._open):
-            yield f"{plural(number, 'call')} had not ended: {self.IN_THE_PICTURE}"
+            yield f"{plural(number, 'call')} had not ended: their time is in the picture, up to the end"
 
     def _rows(self, origin: Origin, time: Time, *, is_open: bool = False) -> Iterator[Row]:
         number, origin = origin.state >> NUMBER_SHIFT, plain(origin)

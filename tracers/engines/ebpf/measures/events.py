@@ -18,6 +18,7 @@ from ....measures.events import Events
 from ...rows import Row, Timed
 from .event_probes import KERNELS, EventProbes
 from .ioctl_records import NUMBER_SHIFT, plain
+from .probed import NOT_LOOKED_INTO
 from .protocol import SCHEDULER, Ended
 from .summed import Summed
 
@@ -163,7 +164,7 @@ class EventsCollector(Summed):
             "events": self._lost,
             "runs of probes, in any thread, that the kernel left out": self._misses - misses,
             "stacks of events": self._bare - bare,
-            "files not looked into": len(self.probed.problems) if self.probed else 0,
+            NOT_LOOKED_INTO: len(self.probed.problems) if self.probed else 0,
         }
 
     def remarks(self) -> Iterable[str]:

@@ -7,6 +7,7 @@ import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from .....converters.model.losses import time_of
 from .....converters.model.states import PREEMPTED, WOKEN
 from ....kernel.bpfobject import Object
 from ....kernel.records import BLOCKED, LOST, NEW, ON_CPU, STATES, WAIT_SUM, Origin, ThreadRecord, WaitSum
@@ -80,7 +81,7 @@ class OffCpuCollector(Summed):
         lost = [total for origin, total in self._waits.items() if origin.ustack == LOST]
         return {
             "intervals": sum(total.waits for total in lost),
-            "ns of intervals": sum(total.blocked + total.runnable for total in lost),
+            time_of("intervals"): sum(total.blocked + total.runnable for total in lost),
         }
 
     def lost_so_far(self, counters: Mapping[str, int]) -> int:

@@ -26,6 +26,8 @@ from ....kernel.uprobes import Way
 
 _ERRORS = 1 << 32
 """COOKIE_ERRORS of bpf/include/call_cookie.h."""
+NOT_LOOKED_INTO = "files not looked into"
+"""Kind of loss."""
 MOST_PROBES = 1 << 14
 """Functions with a probe."""
 _NAMED = 3

@@ -30,7 +30,17 @@ from ...rows import Row
 from .probed import root_of
 from .protocol import SCHEDULER, Collector, Ended
 from .redefined import FreedPlace, Redefined
-from .step_hits import LOST_WRITES, Account, Call, Hit, StepHits, accounts, parse_hit
+from .step_hits import (
+    LOST_WRITES,
+    MISSED_CHANGES,
+    UNREADABLE_THREADS,
+    Account,
+    Call,
+    Hit,
+    StepHits,
+    accounts,
+    parse_hit,
+)
 from .watched import Watch, Watched, has_qualified_names
 
 if TYPE_CHECKING:
@@ -321,8 +331,8 @@ class PythonStepsCollector(Collector):
         account = accounts(self._hits.values(), self._past)
         return {
             LOST_WRITES: self._lost,
-            "changes of a Python function's count of references that the kernel did not report": account.missed,
-            "begins and ends of Python functions in threads that could not be read": account.unreadable,
+            MISSED_CHANGES: account.missed,
+            UNREADABLE_THREADS: account.unreadable,
         }
 
     def remarks(self) -> Iterator[str]:

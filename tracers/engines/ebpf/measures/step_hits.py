@@ -21,6 +21,8 @@ HIT = struct.Struct("<II4Q4I2B6x")
 """struct step_hit of bpf/python_steps.bpf.c."""
 INNERMOST, UNREADABLE, FRAME, FREE = 1, 2, 4, 8
 """Its flags."""
+MISSED_CHANGES = "changes of a Python function's count of references that the kernel did not report"
+UNREADABLE_THREADS = "begins and ends of Python functions in threads that could not be read"
 LOST_WRITES = "writes to a Python function's count of references without room in the ring buffer"
 """The name of this loss."""
 _LEAVES_LAST = (3, 11)

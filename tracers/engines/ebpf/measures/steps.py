@@ -3,7 +3,7 @@ the scheduler's events, which `Timeline` records."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -43,9 +43,9 @@ class StepsCollector(CallsCollector):
         found = super().spans()
         return found and replace(found, names=[name._replace(kind="step") for name in found.names])
 
-    def remarks(self) -> Iterable[str]:
-        """Remarks of the calls, but for what is not in the picture."""
-        return (remark for remark in super().remarks() if not remark.endswith(self.IN_THE_PICTURE))
+    def _remarks_on_open(self) -> Iterator[str]:
+        """No remarks: their time is not in the picture."""
+        yield from ()
 
     def _name(self, function: int) -> str:
         assert self.probed

@@ -6,6 +6,7 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from .....converters.model.losses import time_of
 from ....kernel.bpfobject import Object
 from ....kernel.entry_text import entry_text
 from ....kernel.records import (
@@ -157,7 +158,7 @@ class WakeUpCollector(Summed):
     def losses(self) -> Mapping[str, int]:
         return {
             "wake-ups": sum(lost.waits for lost in self._lost.values()),
-            "ns of wake-ups": sum(lost.time for lost in self._lost.values()),
+            time_of("wake-ups"): sum(lost.time for lost in self._lost.values()),
         }
 
     def lost_so_far(self, counters: Mapping[str, int]) -> int:

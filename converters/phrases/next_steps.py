@@ -1,0 +1,32 @@
+"""Words for what a recommended command shows."""
+
+from __future__ import annotations
+
+from ..model import next_step
+from ..model.next_step import NextStep
+
+_WORDS = {
+    next_step.WHO_WAKES: "who wakes whom, and when",
+    next_step.WHO_ENDS: "who ends these waits",
+    next_step.WHO_ENDS_IN_CALLS: "who ends these waits, inside such a call or not",
+    next_step.WHAT_ENDERS_DO: "what those do who end these waits",
+    next_step.PATH: "what it waits for, step by step",
+    next_step.ALL_THAT_RUNS: "all that runs, as a flame graph",
+    next_step.RUNS_TOO: "what runs on the cores, too",
+    next_step.HAS_CORES: "what else has the cores",
+    next_step.HOW_OFTEN: "how often it is called, and how long each call takes",
+    next_step.WHICH_IOCTLS: "which ioctls take so long, and on which devices",
+    next_step.WHOLE_STACKS: "whole stacks",
+    next_step.ALL_RANKS: "all ranks of this host: one may keep the others waiting",
+    next_step.REST: "where the rest of the time goes",
+}
+
+
+def tells(step: NextStep) -> str:
+    """``who ends these waits``. Text of earlier versions' files stays as it is: hostile."""
+    if step.tells == next_step.LEFT_OUT:
+        whom = "process that was" if step.number == 1 else "processes that were"
+        text = f"also {step.number:,} {whom} left out and ran meanwhile"
+    else:
+        text = _WORDS.get(step.tells, step.tells)
+    return f"{text}; needs a module of its own: --stap-compile-only" if step.needs_module else text
