@@ -11,9 +11,10 @@ from stallscope.converters.facts.sampling import are_few, shown_share
 from stallscope.converters.facts.shared_frames import shared_frames
 from stallscope.converters.facts.slow_steps import Slow, slow_steps
 from stallscope.converters.model import Module, Profile, Sample, ValueType
+from stallscope.converters.rules import all_wait
 from summary_profiles import EXE, MS, READ, SECOND, Tracee, empty, facts_of, user
 from summary_profiles import POOL as PARKED
-from verdict_profiles import one
+from verdict_profiles import JOIN, one
 
 TEN = 10 * SECOND
 
@@ -35,6 +36,14 @@ def are_enough(x: float) -> bool:
 
 def is_quiet(x: float) -> bool:
     return facts_of(one(READ, round(x * TEN), runs=round((1 - x) * TEN))).is_quiet((1, 1))
+
+
+def is_quiet_but_for_a_core(x: float) -> bool:
+    """Whether a thread is quiet that waits for a core whenever it does not wait, this share of its time, for a peer."""
+    profile = one(READ, round(x * TEN))
+    profile.samples += one(READ, round((1 - x) * TEN), state="runnable-woken").samples
+    profile.threads[0].wall, profile.threads[0].runnable = TEN, round((1 - x) * TEN)
+    return facts_of(profile).is_quiet((1, 1))
 
 
 def is_quiet_beside(x: float) -> bool:
@@ -135,3 +144,11 @@ def regular_for(x: float) -> bool:
     walls[15] = 40_000 * (1 - x) / x
     found = slow(*walls)
     return found is not None and found.every is not None
+
+
+def wait_for_each_other(x: float) -> bool:
+    """Whether so many threads do, of which none moves."""
+    profile = empty()
+    for tid in range(1, round(x) + 1):
+        Tracee(profile, 1, "app", tid, "app").wait(JOIN if tid == 1 else PARKED, "interruptible", TEN)
+    return bool(all_wait.find(facts_of(profile)))

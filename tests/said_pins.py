@@ -13,39 +13,33 @@ from processes import threads as add_threads
 from stallscope.converters.facts.contention import contention_of
 from stallscope.converters.facts.idle_evidence import for_work
 from stallscope.converters.facts.wait_kinds import CORE, HELD, LOCK
-from stallscope.converters.model import Frame, Module, Profile, Sample, ThreadTimes, ValueType
-from stallscope.converters.model.calls import CallTimes
-from stallscope.converters.model.next_step import NextStep, Whom
-from stallscope.converters.model.sharing import SharedCall
-from stallscope.converters.model.steps import SlowSteps, Spent
+from stallscope.converters.model import Profile, Sample, ThreadTimes, ValueType
+from stallscope.converters.model.next_step import NextStep
+from stallscope.converters.model.sites import Site
+from stallscope.converters.model.steps import SlowSteps, Spent, StepRun, StepWait
 from stallscope.converters.model.waits_for import waits_for
 from stallscope.converters.phrases.steps import slow_steps
 from stallscope.converters.phrases.words import Phrases
-from stallscope.converters.rules import busy, held_up
+from stallscope.converters.rules import busy, held_up, idle
 from stallscope.converters.rules.finding import Finding
 from stallscope.converters.rules.ranking import Judgement
 from stallscope.converters.summary.answer import Answer, answer
 from stallscope.converters.summary.blocking import blocking_of
-from stallscope.converters.summary.call_places import Times
-from stallscope.converters.summary.call_time import CallTime, answer_of_times
-from stallscope.converters.summary.calls import Calls, answer_of_calls
 from stallscope.converters.summary.core_takers import OTHERS, Cores, Takers
 from stallscope.converters.summary.critical import Contribution, Critical, critical_sentence
-from stallscope.converters.summary.few_samples import hidden_part
+from stallscope.converters.summary.few_samples import few_of_threads, hidden_part
 from stallscope.converters.summary.figures import Process, Running, Who
 from stallscope.converters.summary.functions_at_work import by_function
-from stallscope.converters.summary.joined import answer_of_joined
 from stallscope.converters.summary.lock_holders import beside_lock
-from stallscope.converters.summary.next_command import after_calls, next_command
+from stallscope.converters.summary.next_command import next_command
 from stallscope.converters.summary.outliers import Measure
-from stallscope.converters.summary.outside_ioctls import outside_ioctls
-from stallscope.converters.summary.sharing import serialised, shared_calls
 from stallscope.converters.summary.steps import steps_of
 from stallscope.converters.summary.summarize import summarize
 from step_traces import recorded
 from summary_profiles import (
     EXE,
     FUTEX,
+    MS,
     POOL,
     READ,
     SECOND,
@@ -58,7 +52,7 @@ from summary_profiles import (
     place_of,
     user,
 )
-from verdict_profiles import FSYNC, one
+from verdict_profiles import EPOLL_LOOP, FSYNC, JOIN, one
 from verdict_profiles import LOCK as IN_LOCK
 from wait_graphs import chained, profile_of
 
@@ -103,6 +97,17 @@ def calls_mostly(x: float) -> bool:
 def is_hidden(x: float) -> bool:
     hidden = work(("[not sampled]",), 1_000 * x)
     return bool(hidden_part(replace(summarize(idle_pool()), running=(hidden,)), 1_000))
+
+
+def are_enough_of_threads(x: float) -> bool:
+    """Whether nothing is said of the number of samples, if a thread has so many."""
+    columns = ("wall", "nanoseconds"), ("count", "count"), ("min", "nanoseconds"), ("max", "nanoseconds")
+    types = [ValueType(*column) for column in (*columns, ("samples", "count"))]
+    profile = Profile(types, duration_ns=TEN)
+    labels = ("pid", 7), ("process", "p"), ("state", "interruptible"), ("thread", "p"), ("tid", 7)
+    profile.samples.append(Sample(user(EXE, "main", "nap"), (TEN, 0, 0, 0, round(x)), labels))
+    profile.threads.append(ThreadTimes(7, "p", 7, "p", TEN, 0, 0, {"interruptible": TEN}))
+    return not few_of_threads(profile)
 
 
 def beside(does: Callable[[Tracee], object]) -> str:
@@ -166,101 +171,20 @@ def part_of_step(x: float) -> bool:
     return "blocked" in slow_steps(steps, SlowSteps(spent, Spent(1, 1_000, 1_000, 0), 3, None))
 
 
-# Calls.
+def slow_step(waits: tuple[StepWait, ...] = (), ran: tuple[StepRun, ...] = (), samples: int = 0) -> str:
+    """Sentence on a step that takes 10 µs more than another one, blocked with ``waits``, or else on a core."""
+    blocked = 10_000 if waits else 0
+    spent = Spent(1, 11_000, 11_000 - blocked, blocked, waits, samples, ran)
+    return slow_steps(steps_of(recorded())[0], SlowSteps(spent, Spent(1, 1_000, 1_000, 0), 3, None))
 
 
-def are_minor(x: float) -> bool:
-    return after_calls(x, False, Whom(("-n", "train"))) is not None
+def waits_in_step(x: float) -> bool:
+    return "in save" in slow_step((StepWait(Site(("save",), ""), round(x * 10_000), 1),))
 
 
-IOCTL = Frame("GET_INFO /dev/x", "api")
-CUDA = Module("/x/libcudart.so.12")
-
-
-def calling(*samples: tuple[tuple[str, ...], float, int]) -> Profile:
-    """Threads ``1`` and ``2``, which is a worker, call functions and an ioctl: names, seconds and the thread."""
-    made = Profile([ValueType("calls", "nanoseconds"), ValueType("calls", "count")], duration_ns=TEN)
-    for names, seconds, tid in samples:
-        frames = [Frame(name, "api", CUDA) if name != "ioctl" else IOCTL for name in names]
-        labels = ("pid", 1), ("process", "app"), ("state", "running"), ("thread", "x"), ("tid", tid)
-        made.samples.append(Sample((Frame("main"), *frames), (round(seconds * SECOND), 0), labels))
-    made.threads = [ThreadTimes(1, "app", tid, name, TEN, TEN, 0, {}) for tid, name in ((1, "app"), (2, "worker"))]
-    return made
-
-
-def called_by(x: float) -> bool:
-    """Whether threads are named that have this share of a call's time."""
-    return "worker" in answer_of_joined(calling((("get",), x, 2), (("get",), 1 - x, 1)), (), ())
-
-
-def in_ioctl(x: float) -> bool:
-    return "ioctl" in answer_of_joined(calling((("get", "ioctl"), x, 1), (("get",), 1 - x, 1)), (), ())
-
-
-def called_itself(time: float, calls: float) -> bool:
-    """Whether a function of 10 s and 1,000 calls is one that the program calls, if so many of these have no caller."""
-    whole = CallTimes("helper", "", 1, "app", 1_000, TEN, library="libcudart.so.12", tid=1)
-    call = replace(whole, tid=0, threads=[whole])
-    profile = calling((("get", "helper"), 5, 1), (("helper",), 10 * time, 1))
-    profile.samples[-1] = profile.samples[-1]._replace(values=(profile.samples[-1].values[0], round(1_000 * calls)))
-    return "is in helper" in answer_of_joined(profile, (Calls(call, (call,)),), ())
-
-
-def part_of_time(x: float) -> bool:
-    """Whether the wait for the GPU is told that takes this share of the calling threads' time."""
-    gpu = Times(0, round(x * TEN), 0)
-    return "GPU" in answer_of_times((CallTime(1, "train", 1, TEN, gpu=gpu, outside=Times(TEN, 0, 0)),))[0]
-
-
-def is_outside(x: float) -> bool:
-    """Whether ioctls outside of functions' calls are told, with this share of the time in all."""
-    call = CallTimes("GET_INFO", "/dev/x", 1, "train", 1, TEN)
-    return bool(outside_ioctls(calling((("get", "ioctl"), 10 * (1 - x), 1)), [Calls(call, (call,))]))
-
-
-def shared_call(**changes: object) -> SharedCall:
-    """A call that takes four times as long as alone."""
-    turns, waits = {1: 1_000, 2: 1_000, 3: 1_000}, {(1, 3): 70, (2, 3): 70}
-    call = SharedCall("A", "/dev/x", 10_000, 9_000, 25_000, 100, 4_000_000, 20, 200_000, turns, waits)
-    for name, value in changes.items():
-        setattr(call, name, value)
-    return call
-
-
-def serialise(*calls: SharedCall, blocked: int = 0) -> tuple[str, ...]:
-    timed = [CallTimes("A", "/dev/x", pid, "train", 3, 1_000, 1, 50, blocked) for pid in (1, 2, 3)]
-    values = [ValueType("ioctl", "nanoseconds"), ValueType("calls", "count")]
-    return serialised(shared_calls(Profile(values, calls=timed, shared=list(calls))))
-
-
-def takes_longer(x: float) -> bool:
-    return bool(serialise(shared_call(alone_time=round(800_000 / x))))
-
-
-def other_longer_than(x: float) -> bool:
-    """Whether a call is told that several are inside of for this share of the time of another one."""
-    other = shared_call(name="B", alone_time=800_000, inside=250_000)
-    return bool(serialise(other, shared_call(inside=round(x * 250_000), busy=1_000, shared=900)))
-
-
-def is_known_alone(x: float) -> bool:
-    return "as alone" in serialise(shared_call(alone=round(x), alone_time=round(x) * 100))[0]
-
-
-def call_works(x: float) -> bool:
-    """Whether the call is said to work if this share of turns is on a core."""
-    turns = {pid: round(300 / x / 3) for pid in (1, 2, 3)}
-    return "itself works" in serialise(shared_call(turns=turns), blocked=900)[-1]
-
-
-def holds_others_up(x: float) -> bool:
-    return any("was inside" in told for told in serialise(shared_call(turns={1: 1_000, 2: 1_000, 3: round(1_000 * x)})))
-
-
-def fail(failed: float, called: float) -> bool:
-    """Whether it is said that so many calls of so many failed."""
-    call = CallTimes("GET_INFO", "/dev/x", 1, "train", round(called), TEN, errors={"EAGAIN": round(failed)})
-    return any("failed" in told for told in answer_of_calls([Calls(call, (call,))], 0))
+def runs_in_step(time: float, samples: int) -> bool:
+    """Whether a place is named that has this share of what the step takes more, by so many samples."""
+    return "in save" in slow_step((), (StepRun(("save",), samples),), round(samples * 1.1 / time))
 
 
 # What mostly happens.
@@ -273,11 +197,46 @@ def waits_for_cores(x: float) -> str:
     return busy.find(facts_of(profile))[0].kind
 
 
+def waits_elsewhere(x: float) -> bool:
+    """Whether samples of threads that are on a core for this share of their time leave the rest to other commands."""
+    profile = Profile([ValueType("on-cpu", "nanoseconds"), ValueType("samples", "count")], duration_ns=TEN)
+    labels = ("pid", 7), ("process", "p"), ("state", "running"), ("thread", "p"), ("tid", 7)
+    profile.samples.append(Sample(user(EXE, "main", "look"), (round(x * TEN), 900), labels))
+    profile.threads.append(ThreadTimes(7, "p", 7, "p", TEN, round(x * TEN), 0, {"interruptible": TEN - round(x * TEN)}))
+    return any("where the rest goes" in told for told in summarize(profile).answer)
+
+
 def waits_for_its_runtime(x: float) -> bool:
     parked = (*user(EXE, "runtime.findRunnable", "runtime.futex"), *FUTEX)
     profile = one(parked, round(x * TEN))
     profile.samples += one(READ, round((1 - x) * TEN)).samples
     return bool(for_work(facts_of(profile).sums))
+
+
+def needed_by_main(x: float) -> bool:
+    """Whether a parked thread is idle whose main thread waits for threads for this share of its time."""
+    profile = one(POOL, round(x * TEN))
+    profile.samples += one(READ, round((1 - x) * TEN)).samples
+    profile.threads[0].wall = TEN
+    Tracee(profile, 1, "app", 2, "w").wait((*user(EXE, "park"), *POOL[3:]), "interruptible", TEN)
+    Tracee(profile, 1, "app", 3, "r").run(TEN // 2).wait(READ, "interruptible", TEN // 2, 9)
+    return (1, 2) in facts_of(profile).standing.idle
+
+
+def serves(x: float) -> bool:
+    """Whether a thread that waits in its event loop for this share of its time has nothing to do."""
+    profile = one(EPOLL_LOOP, round(x * TEN), count=90)
+    profile.samples += one(READ, round((1 - x) * TEN)).samples
+    profile.threads[0].wall, profile.threads[0].on_cpu = TEN, 10 * MS
+    return bool(idle.find(facts_of(profile)))
+
+
+def works_for_main(x: float) -> bool:
+    """Whether a thread that runs for this share of its time stands for the main thread, which only joins it."""
+    profile = one(JOIN, TEN, count=1)
+    worker = Tracee(profile, 1, "app", 2, "w").run(round(x * TEN)).wait(SLEEP, "interruptible", SECOND, 9)
+    worker.wait(READ, "interruptible", round((0.9 - x) * TEN), 9)
+    return facts_of(profile).is_main((1, 2))
 
 
 # Processes that are alike.

@@ -1,4 +1,4 @@
-"""Every number that decides what is judged: its value, its unit, and why it has that value.
+"""Every number that decides what is judged, said or shown: its value, its unit, and why it has that value.
 
 docs/verdicts.md has this table. Numbers that only lay out a screen are not here.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 class Threshold(float):
-    """A number that rules compare with."""
+    """A number that something is compared with."""
 
     unit: str
     reason: str
@@ -53,7 +53,6 @@ TELLING = Threshold(0.1, "share of a verdict's time", "Places with less are left
 WORTH = Threshold(0.1, "share of the first score", "A second verdict with less would distract from the first.")
 WORTH_RUNNING = Threshold(0.4, "share of the first score", "Running is not a problem in itself: it has to be much.")
 MOSTLY = Threshold(0.5, "share of time, or of a number", "What is done for less is not what mostly happens.")
-
 UNCLEAR = Threshold(
     0.5, "share of the active threads' time", "If more is not known, what is known may be the lesser part of the truth."
 )
@@ -76,6 +75,8 @@ INTERVAL_WAITS = Threshold(3, "waits", "Fewer have no interval.")
 STEADY = Threshold(1.5, "times the mean", "No wait of a steady interval is longer, nor the mean that much longer.")
 NEEDED = Threshold(0.05, "share of a thread's time", "A thread for which others wait for less is not needed by them.")
 RELATED_NAMES = Threshold(6, "names of processes", "So few traced programs are assumed to work together.")
+
+ALL_WAIT_THREADS = Threshold(2, "threads", "One alone that waits for a lock waits for no other of its process.")
 
 # Who keeps others waiting.
 CAUSE = Threshold(0.2, "share of time", "A thread that others wait for is occupied for a good part of their wait.")
@@ -231,9 +232,8 @@ UNFINISHED = Threshold(0.01, "share of all time", "Waits that had not ended with
 STEP_ROW = Threshold(0.01, "share of a loop", "Waits of steps with less have no row.")
 MATRIX_FROM = Threshold(3, "traced processes that wait", "Who waits for whom of fewer is told by the rows.")
 
-# How much is told, shown or kept.
+# How much is told.
 INNERMOST = Limit(4, "frames", "A function that waits for one peer, or takes a lock, calls others that do the work.")
-ALL_WAIT_THREADS = Limit(2, "threads", "One alone that waits for a lock waits for no other of its process.")
 TOLD_APART = Limit(2, "threads", "More of a larger number are not named by id.")
 NAMES_LISTED = Limit(3, "names", "More are counted.")
 PROCESSES_NAMED = Limit(3, "names of processes", "More are others.")
@@ -250,6 +250,8 @@ KNOT_NAMED = Limit(8, "threads", "More of a knot are counted.")
 ALIKE_GROUPS = Limit(2, "groups", "More of processes that are alike are not compared.")
 PIDS_IN_COMMAND = Limit(4, "processes", "More are chosen by name.")
 IOCTLS_NAMED = Limit(2, "ioctls", "More are counted.")
+
+# How much is shown in tables.
 WAKERS_NAMED = Limit(3, "wakers", "More of a wait are in the JSON.")
 HOLDERS_NAMED = Limit(3, "threads", "More that had a lock are counted.")
 BLOCKERS_NAMED = Limit(3, "processes or threads", "More that one blocks, or that block it, are counted.")
@@ -268,6 +270,8 @@ STEP_THREADS = Limit(3, "threads", "More that make steps are in the JSON.")
 VALUES_SHOWN = Limit(20, "values", "More of an answer are in the JSON.")
 PIDS_SHOWN = Limit(32, "processes", "The pids of more are not listed.")
 PID_RANGES = Limit(8, "ranges of pids", "More are left out.")
+
+# How much is kept.
 CALL_PLACES = Limit(3, "places", "More from which a function was called are not kept.")
 CALL_FRAMES = Limit(4, "frames", "More of a caller's stack are not kept.")
 EVENT_FRAMES = Limit(3, "frames", "More around an event are not kept.")

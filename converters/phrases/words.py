@@ -226,7 +226,8 @@ def _alone(finding: Finding) -> str:
     return f"; {share(finding.most, finding.time)} of it in {whose} alone"
 
 
-def listed(names: Sequence[str], limit: int = thresholds.NAMES_LISTED) -> str:
+def listed(names: Sequence[str]) -> str:
+    limit = thresholds.NAMES_LISTED
     if len(names) <= limit + 1:
         return ", ".join(names)
     return f"{', '.join(names[:limit])} and {len(names) - limit} more names"

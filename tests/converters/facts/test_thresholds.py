@@ -6,14 +6,16 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import blame_pins
+import call_pins as calls
 import fact_pins
+import limit_pins as limits
 import pins
 import pytest
 import row_pins
 import said_pins as said
 from lock_profiles import lock
 from stallscope.converters.facts import thresholds
-from stallscope.converters.facts.thresholds import Threshold
+from stallscope.converters.facts.thresholds import Limit, Threshold
 from stallscope.converters.rules import gil_main, turns
 from stallscope.converters.summary.locks_table import shown_locks
 from summary_profiles import MS, POLL, READ, SECOND, SLEEP, SPIN, facts_of, waiting
@@ -37,7 +39,11 @@ class Pin(NamedTuple):
 PINS: dict[str, tuple[Pin, ...]] = {
     "PASSES_ON": (Pin(0.019, 0.021, fact_pins.passes_on),),
     "ROUGH": (Pin(0.0195, 0.0205, fact_pins.is_rough),),
-    "FEW_SAMPLES": (Pin(9, 10, fact_pins.are_enough),),
+    "FEW_SAMPLES": (
+        Pin(9, 10, fact_pins.are_enough),
+        Pin(9, 10, lambda x: said.runs_in_step(0.9, round(x))),
+        Pin(9, 10, said.are_enough_of_threads),
+    ),
     "SIGNIFICANT": (
         Pin(0.049, 0.051, pins.held_up_for),
         Pin(0.049, 0.051, pins.held_up_beside_others),
@@ -52,15 +58,19 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "WORTH_RUNNING": (Pin(0.39, 0.41, lambda x: pins.is_second(blocked(TEN, round(x * TEN)))),),
     "MOSTLY": (
         Pin(0.49, 0.51, said.waits_for_cores),
+        Pin(0.49, 0.51, said.works_for_main),
+        Pin(0.49, 0.51, said.needed_by_main),
+        Pin(0.49, 0.51, said.serves),
+        Pin(0.49, 0.51, said.waits_elsewhere),
         Pin(0.49, 0.51, said.waits_for_its_runtime),
-        Pin(0.49, 0.51, lambda x: said.fail(1_000 * x, 1_000)),
+        Pin(0.49, 0.51, lambda x: calls.fail(1_000 * x, 1_000)),
     ),
     "UNCLEAR": (Pin(0.49, 0.51, pins.is_unclear),),
     "AT_WORK_SWITCHES": (Pin(4.8, 5, lambda x: pins.are_at_work(0.0001, round(10 * x))),),
     "AT_WORK_CPU": (Pin(0.0049, 0.0051, pins.are_at_work),),
     "SLIGHT": (Pin(0.019, 0.021, lambda x: pins.confidence(whole_host(one(READ, 9 * SECOND, runs=round(x * TEN))))),),
     "IDLE_CPU": (Pin(0.0099, 0.0101, pins.hardly_runs),),
-    "QUIET": (Pin(0.989, 0.991, fact_pins.is_quiet),),
+    "QUIET": (Pin(0.989, 0.991, fact_pins.is_quiet), Pin(0.989, 0.991, fact_pins.is_quiet_but_for_a_core)),
     "QUIET_BESIDE": (Pin(0.949, 0.951, fact_pins.is_quiet_beside),),
     "GETS_ON": (Pin(0.0009, 0.0011, fact_pins.gets_on), Pin(0.0009, 0.0011, fact_pins.parked_beside)),
     "ONE_WAIT": (Pin(0.949, 0.951, fact_pins.only_waits),),
@@ -69,6 +79,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "STEADY": (Pin(1.45, 1.55, fact_pins.is_steady), Pin(1.45, 1.55, fact_pins.is_steady_but_once)),
     "NEEDED": (Pin(0.049, 0.051, fact_pins.is_needed),),
     "RELATED_NAMES": (Pin(6, 7, pins.related),),
+    "ALL_WAIT_THREADS": (Pin(1, 2, fact_pins.wait_for_each_other),),
     "CAUSE": (
         Pin(0.195, 0.205, pins.occupied),
         Pin(0.195, 0.205, pins.occupied_while),
@@ -157,23 +168,27 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "LOST_IN": (Pin(0.89, 0.91, said.lost_in),),
     "KNOT": (Pin(0.048, 0.052, said.is_knot),),
     "PATH_PART": (Pin(0.049, 0.051, said.part_of_path),),
-    "STEP_PART": (Pin(0.049, 0.051, said.part_of_step),),
-    "MINOR_CALLS": (Pin(0.099, 0.101, said.are_minor),),
-    "CALLED_BY": (Pin(0.89, 0.91, said.called_by),),
-    "CALL_IN_IOCTL": (Pin(0.49, 0.51, said.in_ioctl),),
-    "CALLED_ITSELF": (
-        Pin(0.099, 0.101, lambda x: said.called_itself(x, 0)),
-        Pin(0.099, 0.101, lambda x: said.called_itself(0.001, x)),
+    "STEP_PART": (
+        Pin(0.049, 0.051, said.part_of_step),
+        Pin(0.049, 0.051, said.waits_in_step),
+        Pin(0.049, 0.051, lambda x: said.runs_in_step(x, 90_000)),
     ),
-    "FAILED_CALLS": (Pin(99, 100, lambda x: said.fail(x, 110)),),
-    "CALL_TIME_PART": (Pin(0.0009, 0.0011, said.part_of_time),),
-    "OUTSIDE_IOCTLS": (Pin(0.0099, 0.0101, said.is_outside),),
-    "SERIALISES": (Pin(1.95, 2.05, said.takes_longer),),
-    "SHARED_TIME": (Pin(0.099, 0.101, lambda x: bool(said.serialise(said.shared_call(shared=round(x * 10_000))))),),
-    "SHARED_LEAST": (Pin(0.099, 0.101, said.other_longer_than),),
-    "ALONE_CALLS": (Pin(9, 10, said.is_known_alone),),
-    "TURN_WORKS": (Pin(0.49, 0.51, said.call_works),),
-    "TURN_UNEVEN": (Pin(1.95, 2.05, said.holds_others_up),),
+    "MINOR_CALLS": (Pin(0.099, 0.101, calls.are_minor),),
+    "CALLED_BY": (Pin(0.89, 0.91, calls.called_by),),
+    "CALL_IN_IOCTL": (Pin(0.49, 0.51, calls.in_ioctl),),
+    "CALLED_ITSELF": (
+        Pin(0.099, 0.101, lambda x: calls.called_itself(x, 0)),
+        Pin(0.099, 0.101, lambda x: calls.called_itself(0.001, x)),
+    ),
+    "FAILED_CALLS": (Pin(99, 100, lambda x: calls.fail(x, 110)),),
+    "CALL_TIME_PART": (Pin(0.0009, 0.0011, calls.part_of_time), Pin(0.0009, 0.0011, calls.part_outside)),
+    "OUTSIDE_IOCTLS": (Pin(0.0099, 0.0101, calls.is_outside),),
+    "SERIALISES": (Pin(1.95, 2.05, calls.takes_longer), Pin(1.95, 2.05, calls.ioctl_takes_longer)),
+    "SHARED_TIME": (Pin(0.099, 0.101, lambda x: bool(calls.serialise(calls.shared_call(shared=round(x * 10_000))))),),
+    "SHARED_LEAST": (Pin(0.099, 0.101, calls.other_longer_than),),
+    "ALONE_CALLS": (Pin(9, 10, calls.is_known_alone),),
+    "TURN_WORKS": (Pin(0.49, 0.51, calls.call_works),),
+    "TURN_UNEVEN": (Pin(1.95, 2.05, calls.holds_others_up),),
     "ALIKE": (Pin(2, 3, said.are_alike),),
     "ALIKE_MATTER": (Pin(0.049, 0.051, said.alike_matter),),
     "OUTLIER": (Pin(3.45, 3.55, lambda x: said.stands_out(900, 900, 1_000, 1_100, 1_000 + x * 148.26)),),
@@ -200,11 +215,34 @@ PINS: dict[str, tuple[Pin, ...]] = {
 }
 """By the names of thresholds: a new one needs one, too."""
 
+LIMITS: dict[str, Pin] = {
+    "INNERMOST": Pin(4, 5, limits.waits_for_peer),
+    "TOLD_APART": Pin(2, 3, limits.told_apart),
+    "NAMES_LISTED": Pin(3, 4, limits.names_listed),
+    "PROCESSES_NAMED": Pin(3, 4, limits.processes_named),
+    "VALUES_NAMED": Pin(3, 4, limits.values_named),
+    "VARIABLES_NAMED": Pin(4, 5, limits.variables_named),
+    "CORES_TOLD": Pin(2, 3, limits.all_of),
+    "STILL_PLACES": Pin(3, 4, limits.still_places),
+    "GIL_NAMED": Pin(2, 3, limits.gil_named),
+    "BESIDE_LOCK_PLACES": Pin(2, 3, limits.beside_lock),
+    "SLOW_PLACES": Pin(2, 3, limits.slow_places),
+    "STEP_FUNCTIONS": Pin(3, 4, limits.step_functions),
+    "PATH_NAMED": Pin(3, 4, limits.things_on_path),
+    "KNOT_NAMED": Pin(8, 9, limits.knot_named),
+    "ALIKE_GROUPS": Pin(2, 3, limits.alike_groups),
+    "PIDS_IN_COMMAND": Pin(4, 5, limits.chosen_by_pid),
+    "IOCTLS_NAMED": Pin(2, 3, limits.ioctls_named),
+}
+"""Of sentences and commands. What tables show, or a profile keeps, is in their modules' tests."""
+
 ALL = [(name, pin) for name, pins in PINS.items() for pin in pins]
 
 
 def test_all_are_pinned() -> None:
     assert list(PINS) == list(thresholds.table())
+    assert list(LIMITS) == list(thresholds.limits())[: len(LIMITS)]
+    assert list(thresholds.limits())[len(LIMITS)] == "WAKERS_NAMED", "the first of tables"
 
 
 @pytest.mark.parametrize(("name", "pin"), ALL)
@@ -220,6 +258,14 @@ def test_it_alone_decides(name: str, pin: Pin, monkeypatch: pytest.MonkeyPatch) 
     higher = Threshold(pin.above * 1.1, "", "")
     monkeypatch.setattr(thresholds, name, higher)
     assert pin.found(pin.above) == below
+
+
+@pytest.mark.parametrize(("name", "pin"), LIMITS.items())
+def test_more_than_a_limit_is_not_told(name: str, pin: Pin, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert pin.below == thresholds.limits()[name]
+    assert [pin.found(number) for number in (pin.below, pin.above)] == [True, False]
+    monkeypatch.setattr(thresholds, name, Limit(int(pin.above), "", ""))
+    assert pin.found(pin.above)
 
 
 @pytest.mark.parametrize(("name", "threshold"), thresholds.table().items())
