@@ -22,6 +22,7 @@ from . import (
     holder,
     idle,
     longest,
+    near,
     polling,
     pool_anew,
     quota,
@@ -57,6 +58,8 @@ class Judgement(NamedTuple):
     """Who has a lock, and with whom waits end: told with the first verdict."""
     still: tuple[Verdict, ...]
     """Of processes that did not move, of which the others do not tell."""
+    is_equal: bool = False
+    """Whether the second one is worth as much as the first."""
 
     @property
     def ends_with(self) -> EndsWith | None:
@@ -76,8 +79,10 @@ def judge(facts: Facts) -> Judgement:
     still_ = _of(found, still.RULE)
     ranked = _ranked(found) or longest.find(facts)
     first = ranked[0] if ranked else None
-    second = _second(first, ranked[1:]) if first else None
-    return Judgement(tuple(ranked), first, second, tuple(_of(found, *_BLAMED)), tuple(still_))
+    equal = near.as_much(first, ranked[1:]) if first else None
+    second = equal or (_second(first, ranked[1:]) if first else None)
+    is_equal = equal is not None
+    return Judgement(tuple(ranked), first, second, tuple(_of(found, *_BLAMED)), tuple(still_), is_equal)
 
 
 def _ranked(verdicts: Verdicts) -> Verdicts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -11,8 +12,9 @@ import pytest
 from stallscope.converters.facts import thresholds
 from stallscope.converters.facts.thresholds import Threshold
 from stallscope.converters.rules import gil_main
+from stallscope.converters.rules.ranking import judge
 from summary_profiles import MS, POLL, READ, SECOND, SLEEP, SPIN, facts_of, waiting
-from verdict_profiles import blocked, held_by_gil, herd, one, whole_host, with_quota, workers, yielding
+from verdict_profiles import FSYNC, blocked, held_by_gil, herd, one, whole_host, with_quota, workers, yielding
 
 TEN = 10 * SECOND
 
@@ -23,6 +25,12 @@ class Pin(NamedTuple):
     below: float
     above: float
     found: Callable[[float], object]
+
+
+def are_near(waits: int, difference: float) -> bool:
+    """A main thread's waits, and a quota's stops, which save less by this share."""
+    profile = with_quota(one(FSYNC, TEN, runs=MS, state="uninterruptible", count=waits), round(TEN * (1 - difference)))
+    return judge(facts_of(profile)).is_equal
 
 
 PINS: dict[str, tuple[Pin, ...]] = {
@@ -38,6 +46,8 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "TELLING": (Pin(0.098, 0.102, pins.places_told),),
     "WORTH": (Pin(0.098, 0.102, lambda x: pins.is_second(with_quota(blocked(TEN, MS), round(x * TEN)))),),
     "WORTH_RUNNING": (Pin(0.39, 0.41, lambda x: pins.is_second(blocked(TEN, round(x * TEN)))),),
+    "NOISE_LEAST": (Pin(0.0190, 0.0205, lambda x: are_near(10**6, math.sqrt(2) * x)),),
+    "NOISE_MOST": (Pin(0.099, 0.103, lambda x: are_near(1, x)),),
     "UNCLEAR": (Pin(0.49, 0.51, pins.is_unclear),),
     "AT_WORK_SWITCHES": (Pin(4.8, 5, lambda x: pins.are_at_work(0.0001, round(10 * x))),),
     "AT_WORK_CPU": (Pin(0.0049, 0.0051, pins.are_at_work),),
