@@ -53,6 +53,11 @@ TELLING = Threshold(0.1, "share of a verdict's time", "Places with less are left
 WORTH = Threshold(0.1, "share of the first score", "A second verdict with less would distract from the first.")
 WORTH_RUNNING = Threshold(0.4, "share of the first score", "Running is not a problem in itself: it has to be much.")
 MOSTLY = Threshold(0.5, "share of time, or of a number", "What is done for less is not what mostly happens.")
+
+NOISE_LEAST = Threshold(0.02, "share of the score", "Two traces of the same program differ by so much anyway.")
+NOISE_MOST = Threshold(
+    0.1, "share of the score", "A verdict on few waits or samples (1/√n of n) does not hide one that is clearly lesser."
+)
 UNCLEAR = Threshold(
     0.5, "share of the active threads' time", "If more is not known, what is known may be the lesser part of the truth."
 )
