@@ -199,6 +199,21 @@ def taking_turns(
     return profile
 
 
+def starting(processes: int = 200, busy: int = 3 * MS, life: int = 5 * MS, trace: int = SECOND) -> Profile:
+    """A script that starts processes, which run a part of their short lives, through one that ends as soon."""
+    profile = empty()
+    profile.duration_ns = trace
+    Tracee(profile, 1, "import.sh", 1, "import.sh").run(MS).wait(READ, "interruptible", trace - MS, processes)
+    for number in range(processes):
+        pid = 100 + number
+        Tracee(profile, pid, ("cut", "tr")[number % 2], pid, "cut").run(busy).wait(
+            READ, "interruptible", life - busy, 1
+        )
+        profile.threads[-1].exited, profile.threads[-1].creator = True, 1 if number % 2 else 100 + max(number - 1, 0)
+    profile.threads[1].creator = 1
+    return profile
+
+
 MINIMAL: dict[str, Callable[[], Profile]] = {
     "slow-step": stepping,
     "deadlock": deadlocked,
@@ -211,6 +226,7 @@ MINIMAL: dict[str, Callable[[], Profile]] = {
     "quota": lambda: with_quota(empty(), SECOND),
     "crowd": crowd,
     "pool-anew": pools,
+    "processes-anew": starting,
     "herd": herd,
     "polling": lambda: yielding(80, 20),
     "held-up": lambda: blocked(6 * SECOND, 4 * SECOND),

@@ -119,6 +119,7 @@ CORES_TAKEN = Threshold(0.6, "share of the allowed cores", "Who gets less is cro
 THROTTLED = Threshold(0.02, "share of the quota's periods, or of the trace", "Stops that are rarer do not matter.")
 ANEW_PER_SECOND = Threshold(50, "threads created per second", "Fewer new threads cost little.")
 ANEW_THREADS = Threshold(20, "threads", "So many in all, to be no coincidence.")
+ANEW_CORES = Threshold(0.3, "cores", "Short-lived processes that together use, or want, less cost little.")
 ANEW_LIFE = Threshold(0.2, "share of the trace", "A pool's threads that live for longer are kept, not made anew.")
 
 # Running.

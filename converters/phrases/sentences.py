@@ -26,6 +26,7 @@ from ..rules import (
     longest,
     polling,
     pool_anew,
+    processes_anew,
     quota,
     slow_step,
     turns,
@@ -241,6 +242,11 @@ def _gil(_: Sentences, verdict: Verdict) -> str:
     return gil.held_up_main(verdict.detail)
 
 
+def _processes_anew(verdict: Verdict) -> str:
+    assert isinstance(verdict.detail, processes_anew.Started)
+    return cores.processes_anew(verdict.detail)
+
+
 def _slow_steps(verdict: Verdict) -> str:
     assert isinstance(verdict.detail, Steps) and verdict.detail.slow
     return slow_steps(verdict.detail, verdict.detail.slow)
@@ -261,6 +267,7 @@ _BY_RULE: dict[str, Callable[[Sentences, Verdict], str]] = {
     busy.RULE: Sentences.busy,
     all_wait.RULE: Sentences.all_wait,
     idle.RULE: Sentences.idle,
+    processes_anew.RULE: lambda _, verdict: _processes_anew(verdict),
     slow_step.RULE: lambda _, verdict: _slow_steps(verdict),
     turns.RULE: Sentences.turns,
     unclear.RULE: Sentences.unclear,

@@ -25,6 +25,7 @@ from . import (
     near,
     polling,
     pool_anew,
+    processes_anew,
     quota,
     slow_step,
     still,
@@ -193,7 +194,9 @@ def _waits_over_running(verdicts: Verdicts, facts: Facts) -> Verdicts:
     for runs in _of(verdicts, busy.RULE):
         assert isinstance(runs.detail, busy.Busy)
         explained = frozenset(
-            pid for each in _of(verdicts, quota.RULE, crowd.RULE, pool_anew.RULE) for pid in each.pids
+            pid
+            for each in _of(verdicts, quota.RULE, crowd.RULE, pool_anew.RULE, processes_anew.RULE)
+            for pid in each.pids
         )
         changed = replace(runs, confidence=busy.confidence(facts, runs.detail.groups, explained))
         waits = [each.finding for each in _of(verdicts, for_others.RULE, workers.RULE) if each.finding]
@@ -302,7 +305,10 @@ DOMINANCE = (
     Dominance(polling.RULE, (busy.RULE,), "it tells what they run for", _polling_over_running),
     Dominance(held_up.RULE, (polling.RULE,), "who is held up keeps those waiting that poll", _held_over_polling),
     Dominance(
-        "quota, crowd, pool-anew, herd", (for_others.RULE,), "they explain what others wait for", _troubles_over_effects
+        "quota, crowd, pool-anew, processes-anew, herd",
+        (for_others.RULE,),
+        "they explain what others wait for",
+        _troubles_over_effects,
     ),
     Dominance(for_others.RULE, (workers.RULE,), "main threads stand for their process", _main_over_workers),
     Dominance(held_up.RULE, (for_others.RULE,), "a cause beats its effects", _causes_tell_of_effects),

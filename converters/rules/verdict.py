@@ -14,6 +14,7 @@ DEADLOCK, DATABASE_LOCK, FILE_LOCK, GIL = "deadlock", "database-lock", "file-loc
 DRIVER, GPU, IO, MEMORY = "driver", "gpu", "io", "memory"
 CORES, QUOTA, POOL_ANEW, HERD, STILL = "cores", "quota", "pool-anew", "herd", "still"
 POLLING, UNCLEAR, IDLE = "polling", "unclear", "idle"
+PROCESSES_ANEW = "processes-anew"
 SLOW_LOADER, SLOW_STEP = "slow-loader", "slow-step"
 KINDS = {
     DEADLOCK: "threads that hold locks of each other, and never move",
@@ -38,6 +39,7 @@ KINDS = {
     CORES: "more threads want to run than there are cores for them",
     QUOTA: "stopped by the CPU quota of a control group",
     POOL_ANEW: "threads are created and end all the time",
+    PROCESSES_ANEW: "processes are started and end all the time",
     HERD: "threads are woken in vain",
     CPU: "runs on a core",
     POLLING: "asks again and again whether something has happened, with a core or in short sleeps",

@@ -16,6 +16,7 @@ from ..model.locks import LockThread, LockTimes
 from ..model.processes import CpuLimit
 from ..rules.finding import Finding
 from ..rules.pool_anew import Pool
+from ..rules.processes_anew import Started
 from ..rules.verdict import Verdict
 
 
@@ -95,6 +96,7 @@ def _(lock: LockTimes) -> Any:
 
 
 @evidence_json.register(Pool)
+@evidence_json.register(Started)
 @evidence_json.register(CpuLimit)
 @evidence_json.register(LockThread)
 def _(part: Any) -> Any:

@@ -17,7 +17,7 @@ import said_pins as said
 from lock_profiles import lock
 from stallscope.converters.facts import thresholds
 from stallscope.converters.facts.thresholds import Limit, Threshold
-from stallscope.converters.rules import gil_main, turns
+from stallscope.converters.rules import gil_main, processes_anew, turns
 from stallscope.converters.rules.ranking import judge
 from stallscope.converters.summary.locks_table import shown_locks
 from summary_profiles import MS, POLL, READ, SECOND, SLEEP, SPIN, facts_of, waiting
@@ -27,6 +27,7 @@ from verdict_profiles import (
     held_by_gil,
     herd,
     one,
+    starting,
     taking_turns,
     whole_host,
     with_quota,
@@ -136,6 +137,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
     ),
     "ANEW_PER_SECOND": (Pin(49, 50, lambda x: pins.made_anew(number=round(10 * x))),),
     "ANEW_THREADS": (Pin(19, 20, pins.few_anew),),
+    "ANEW_CORES": (Pin(0.29, 0.31, lambda x: bool(processes_anew.find(facts_of(starting(100, round(10 * x * MS)))))),),
     "ANEW_LIFE": (Pin(0.199, 0.201, lambda x: pins.made_anew(number=600, life=round(x * TEN))),),
     "POLLS_RUN": (Pin(0.49, 0.51, pins.polls_for),),
     "POLLS_IN": (Pin(0.49, 0.5, lambda x: pins.polls(yielding(round(100 * x), 100 - round(100 * x)))),),
