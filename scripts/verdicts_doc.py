@@ -21,7 +21,8 @@ _HEAD = "\n\n".join(
         "A verdict has a rule, a kind, a subject (threads), the time that would be saved at most, a confidence, "
         "places, and often a cause: what those do who keep the subject waiting. Its score is time × confidence. The "
         "first sentence of an answer is the verdict with the highest score of those that no other one dominates; a "
-        "second one follows if it is worth it.\n",
+        "second one follows if it is worth it. One whose score is within the noise of the first one's (`noise_least`, "
+        "`noise_most`), and which tells of other threads or another place, is told as its equal: *About as much: …*\n",
     ]
 )
 

@@ -92,7 +92,7 @@ def _only_place(places: Mapping[Place, Sum], times: ThreadTimes) -> Place | None
     """Place in which a thread spends nearly all of its time, if others end that wait."""
     place = max(places, key=lambda each: (places[each].time, each), default=None)
     enough = (times.wall - times.runnable) * thresholds.ONE_WAIT
-    if place is None or place.kind not in TOLD_BY_OTHERS or not 0 < enough <= places[place].time:
+    if place is None or place.kind not in TOLD_BY_OTHERS or place.wait.asks or not 0 < enough <= places[place].time:
         return None
     return place
 

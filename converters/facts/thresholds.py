@@ -53,6 +53,11 @@ TELLING = Threshold(0.1, "share of a verdict's time", "Places with less are left
 WORTH = Threshold(0.1, "share of the first score", "A second verdict with less would distract from the first.")
 WORTH_RUNNING = Threshold(0.4, "share of the first score", "Running is not a problem in itself: it has to be much.")
 MOSTLY = Threshold(0.5, "share of time, or of a number", "What is done for less is not what mostly happens.")
+
+NOISE_LEAST = Threshold(0.02, "share of the score", "Two traces of the same program differ by so much anyway.")
+NOISE_MOST = Threshold(
+    0.1, "share of the score", "A verdict on few waits or samples (1/√n of n) does not hide one that is clearly lesser."
+)
 UNCLEAR = Threshold(
     0.5, "share of the active threads' time", "If more is not known, what is known may be the lesser part of the truth."
 )
@@ -128,7 +133,7 @@ PREEMPTED_IN = Threshold(
 )
 
 # Threads that take turns.
-TURNS_CORES_LEAST = Threshold(0.9, "cores", "Threads of which one runs at a time use nearly one core.")
+TURNS_CORES_LEAST = Threshold(0.9, "cores", "Threads of which one runs at a time use, or want, nearly one core.")
 TURNS_CORES_MOST = Threshold(1.05, "cores", "If they use more, several of them run at a time.")
 TURNS_RUN = Threshold(0.1, "share of its time", "A thread that runs for less has little to do.")
 TURNS_WAIT = Threshold(0.3, "share of its time", "A thread that waits for the others for less hardly needs its turn.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from .call_kinds import BY_CHILD, BY_EVENTS, BY_FILE, BY_PEER, BY_THREAD, BY_TIMER
-from .wait_kinds import CHILD, EVENTS, PEER, SLEEP, THREAD
+from .wait_kinds import CHILD, EVENTS, PEER, SLEEP, THREAD, WORK
 
 FUTEX_WAITS = frozenset(("futex_wait",))
 """kernel/futex/waitwake.c, under the one name that `kernel_sites` gives to its variants."""
@@ -21,12 +21,16 @@ EVENT_WAITS = FEW_EVENTS | {
     "inet_csk_accept",  # net/ipv4/inet_connection_sock.c
     *("do_sigtimedwait", "sigsuspend", "__do_sys_pause"),  # kernel/signal.c
     "userfaultfd_read_iter",  # fs/userfaultfd.c
+    *("inotify_read", "fanotify_read", "signalfd_read_iter", "signalfd_dequeue"),  # fs/notify, fs/signalfd.c
+    *("do_syslog", "devkmsg_read", "n_tty_read"),  # kernel/printk/printk.c, drivers/tty/n_tty.c
 }
 BY_KERNEL = {
     **dict.fromkeys(("do_nanosleep", "hrtimer_nanosleep"), SLEEP),  # kernel/time/hrtimer.c
     **dict.fromkeys(FUTEX_WAITS, THREAD),
     **dict.fromkeys(("pipe_read", "pipe_write", "wait_for_partner"), PEER),  # fs/pipe.c
     "eventfd_read": PEER,  # fs/eventfd.c
+    **dict.fromkeys(("timerfd_read", "timerfd_read_iter"), SLEEP),  # fs/timerfd.c
+    "fuse_dev_do_read": WORK,  # fs/fuse/dev.c: a file system's server waits for requests
     **dict.fromkeys(("sk_wait_data", "sock_alloc_send_pskb"), PEER),  # net/core/sock.c
     **dict.fromkeys(("unix_stream_data_wait", "unix_stream_read_generic", "unix_wait_for_peer"), PEER),  # net/unix
     "__skb_wait_for_more_packets": PEER,  # net/core/datagram.c
@@ -84,9 +88,12 @@ LOCKS_OF_PROGRAMS = dict.fromkeys(
 )
 """The same for locks that another process frees with a signal, a byte or a semaphore, by the program that has them:
 PostgreSQL's (src/backend/storage/lmgr/proc.c, lwlock.c)."""
-LOCKS_OF_STORAGE = re.compile(r"handler::(ha_(index|rnd|write|update|delete)|read_range)\w*|lock_wait")
-"""Functions of MariaDB in which a statement waits, in a condition variable with a time limit, for the lock of a row:
-those of the storage engines (sql/handler.cc), and InnoDB's (storage/innobase/lock/lock0lock.cc)."""
+LOCKS_OF_STORAGE = re.compile(
+    r"MDL_context::acquire_lock\w*|handler::(ha_(index|rnd|write|update|delete)|read_range)\w*|lock_wait"
+)
+"""Functions of MariaDB in which a statement waits, in a condition variable with a time limit, for the lock of a row
+or a table: those of metadata (sql/mdl.cc), of the storage engines (sql/handler.cc), and InnoDB's
+(storage/innobase/lock/lock0lock.cc)."""
 TIMED = frozenset(("pthread_cond_timedwait", "pthread_cond_clockwait"))
 STORAGE_FILES = re.compile(r"mariadbd|mysqld")
 ROW_LOCK = "lock_wait"
@@ -102,6 +109,17 @@ OF_PEER = re.compile(
 (interfaces/libpq/fe-misc.c)."""
 SELECTS_FOR_PEER = re.compile(r"(Connection\.)?_poll|(Popen\.)?_communicate|curl_easy_perform")
 """Functions of Python's multiprocessing and subprocess that do it with a selector, and libcurl's for one transfer."""
+CLIENT_CALLS = re.compile(r"connect|getaddrinfo|getnameinfo|gethostby\w+")
+"""Functions of the C library that ask somebody and wait for the answer."""
+CLIENTS = re.compile(r"PQ[a-z]\w*|mysql_(real_|send_)?(query|connect)\w*|curl_easy_perform|redisGetReply\w*")
+"""The same of other libraries: libpq, libmariadb, libcurl, hiredis."""
+CLIENT_SCRIPTS = re.compile(
+    r"(^|.*/)(http/client\.py:(getresponse|begin|_read_status)|socket\.py:create_connection|"
+    r"smtplib\.py:(connect|getreply)|ftplib\.py:(connect|getline)|imaplib\.py:_get_line|"
+    r"redis/(connection|_parsers/\w+)\.py:(read_response|read_from_socket)|pika/adapters/blocking_connection\.py:\w+|"
+    r"pymysql/connections\.py:(connect|_read_bytes)|grpc/_channel\.py:\w+)"
+)
+"""The same of Python's libraries (``file:function``): clients that answer their callers when the reply has come."""
 SELECTS = re.compile(r"(^|/)selectors\.py:|/multiprocessing/connection\.py:wait$")
 """Functions of Python's library (``file:function``) that wait for what they are given: their caller tells for what."""
 

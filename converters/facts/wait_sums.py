@@ -172,8 +172,7 @@ def add_up_waits(profile: Profile, threads: dict[Thread, ThreadTimes]) -> Sums:
 
 
 def _columns(profile: Profile) -> tuple[int, int, int, int, int]:
-    """Columns of the time, the number, the shortest and the longest wait, and the samples; -1 (a 0 after all others) if
-    there are none."""
+    """Columns of time, number, shortest and longest wait, and samples; -1 (a 0 after all others) if there are none."""
     time = next(i for i, value_type in enumerate(profile.value_types) if value_type.name in _TIMES)
     samples = next((i for i, value_type in enumerate(profile.value_types) if value_type.name == "samples"), -1)
     return time, profile.index("count"), profile.index("min"), profile.index("max"), samples

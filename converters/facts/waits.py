@@ -22,6 +22,9 @@ from .wait_functions import (
     BY_CALL,
     BY_KERNEL,
     CHILD_WAITS,
+    CLIENT_CALLS,
+    CLIENT_SCRIPTS,
+    CLIENTS,
     COLLECTIVE,
     COLLECTIVE_SCRIPTS,
     COLLECTIVES,
@@ -46,7 +49,20 @@ from .wait_functions import (
     TIMED,
     USER_LOCKS,
 )
-from .wait_kinds import CHILD, CORE, HALTED, HELD, LOCK, PEER, SLEEP, THREAD, TOLD_BY_OTHERS, UNKNOWN, WORK
+from .wait_kinds import (
+    CHILD,
+    CORE,
+    EVENTS,
+    HALTED,
+    HELD,
+    LOCK,
+    PEER,
+    SLEEP,
+    THREAD,
+    TOLD_BY_OTHERS,
+    UNKNOWN,
+    WORK,
+)
 
 _BY_STATE = {STOPPED: HALTED, TRACED: HALTED, IDLE: WORK}
 _LIBRARY_DEPTH = 64
@@ -68,6 +84,8 @@ class Wait(NamedTuple):
     """The function that waits for a lock of the program; "" if there is none."""
     gpu: str = ""
     """The function of CUDA that waits until the GPU has done something; "" if there is none."""
+    asks: bool = False
+    """It is for the answer to what the program itself has asked: never for work."""
     job: str = ""
     """The part of a training job: `LOADER`, `COLLECTIVE`; "" if it is none of them."""
     join: bool = False
@@ -149,7 +167,9 @@ class _Below(NamedTuple):
         kind = self._kind(state, lock, few)
         join = self.parked == LAUNCHER or (kind == THREAD and self._is_for_an_end())
         job = self._job() if kind in TOLD_BY_OTHERS else ""
-        return Wait(kind, self.call, self.kernel, lock, self._gpu(), job, join, few, nowhere, not only_placeholders)
+        asks = kind == PEER and self._asks()
+        has_user = not only_placeholders
+        return Wait(kind, self.call, self.kernel, lock, self._gpu(), asks, job, join, few, nowhere, has_user)
 
     @property
     def _only_placeholders(self) -> bool:
@@ -251,7 +271,7 @@ class _Below(NamedTuple):
             return WORK
         if any(CHILD_WAITS.fullmatch(each.label) for each in self.library):
             return CHILD
-        if few and self._is_for_peer():
+        if (few and self._is_for_peer()) or (self._may_be_for_peer() and self._asks()):
             return PEER
         if kind := BY_KERNEL.get(self.kernel):
             return kind
@@ -263,6 +283,20 @@ class _Below(NamedTuple):
         """Whether a server, a runtime or a pool has nothing to do until it gets a connection, a request or a task."""
         is_server = self.parked or self.is_master or self.call in CONNECTIONS
         return bool(is_server) or waits_for_request(reversed(self.library))
+
+    def _may_be_for_peer(self) -> bool:
+        return not self.kernel or BY_KERNEL.get(self.kernel) in (EVENTS, PEER)
+
+    def _asks(self) -> bool:
+        """See `Wait.asks`."""
+        if CLIENT_CALLS.fullmatch(self.called) or CLIENT_CALLS.fullmatch(self.system_call):
+            return True
+        return any(
+            CLIENT_SCRIPTS.fullmatch(f"{each.file}:{each.name.rpartition('.')[2]}")
+            if each.is_python
+            else CLIENTS.fullmatch(each.label)
+            for each in self.library
+        )
 
     def _is_for_peer(self) -> bool:
         """Whether one of the innermost functions of libraries waits for one other end: ``sock_recv_into`` of

@@ -40,7 +40,7 @@ class NextStep(NamedTuple):
     first: tuple[str, ...] = ()
     """What comes before the scope: an engine, functions."""
     sudo: bool = False
-    number: int = 0
+    left_out: int = 0
     """How many processes were left out, of `LEFT_OUT`."""
     needs_module: bool = False
     """Whether SystemTap needs another module for it."""

@@ -25,8 +25,8 @@ _WORDS = {
 def tells(step: NextStep) -> str:
     """``who ends these waits``. Text of earlier versions' files stays as it is: hostile."""
     if step.tells == next_step.LEFT_OUT:
-        whom = "process that was" if step.number == 1 else "processes that were"
-        text = f"also {step.number:,} {whom} left out and ran meanwhile"
+        whom = "process that was" if step.left_out == 1 else "processes that were"
+        text = f"also {step.left_out:,} {whom} left out and ran meanwhile"
     else:
         text = _WORDS.get(step.tells, step.tells)
     return f"{text}; needs a module of its own: --stap-compile-only" if step.needs_module else text

@@ -57,6 +57,10 @@ class Sentences:
         """Sentence for a verdict."""
         return _BY_RULE[verdict.rule](self, verdict)
 
+    def as_much(self, verdict: Verdict) -> str:
+        """What is said of a verdict that is worth as much as the one before."""
+        return f"About as much: {self.of(verdict)}"
+
     def with_rest(self, verdict: Verdict, rest: str) -> str:
         """Sentence for a verdict on waits, and what the same threads do in ``rest`` of their time."""
         if _BY_RULE[verdict.rule] is not Sentences.waits:

@@ -9,7 +9,7 @@ from ..model.display import BY, CallsView, Display
 from ..model.next_step import NextStep, Whom
 
 _MOST_WORDS, _LONGEST = 64, 4096
-_NEW = {"number": 0, "needs_module": False}
+_NEW = {"left_out": 0, "needs_module": False}
 """Fields of a step that earlier versions do not write."""
 _MOST_ROWS = 1 << 31
 
@@ -50,7 +50,7 @@ def _step(entry: Any) -> NextStep:
         _text(parts["tells"]),
         _words(parts["first"]),
         _truth(parts["sudo"]),
-        _number(parts["number"]),
+        _number(parts["left_out"]),
         _truth(parts["needs_module"]),
     )
 

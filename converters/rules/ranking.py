@@ -22,6 +22,7 @@ from . import (
     holder,
     idle,
     longest,
+    near,
     polling,
     pool_anew,
     quota,
@@ -60,6 +61,8 @@ class Judgement(NamedTuple):
     """Of processes that did not move, of which the others do not tell."""
     steps: tuple[Verdict, ...]
     """Of slow steps: the user asked for steps, so that they are told before all others."""
+    is_equal: bool = False
+    """Whether the second one is worth as much as the first."""
 
     @property
     def ends_with(self) -> EndsWith | None:
@@ -79,10 +82,10 @@ def judge(facts: Facts) -> Judgement:
     still_ = _of(found, still.RULE)
     ranked = _ranked(found) or longest.find(facts)
     first = ranked[0] if ranked else None
-    second = _second(first, ranked[1:]) if first else None
-    return Judgement(
-        tuple(ranked), first, second, tuple(_of(found, *_BLAMED)), tuple(still_), tuple(_of(found, slow_step.RULE))
-    )
+    equal = near.as_much(first, ranked[1:]) if first else None
+    second = equal or (_second(first, ranked[1:]) if first else None)
+    steps = tuple(_of(found, slow_step.RULE))
+    return Judgement(tuple(ranked), first, second, tuple(_of(found, *_BLAMED)), tuple(still_), steps, equal is not None)
 
 
 def _ranked(verdicts: Verdicts) -> Verdicts:

@@ -30,8 +30,9 @@ def find(facts: Facts) -> list[Verdict]:
 def _turns(facts: Facts, members: list[Thread]) -> Finding | None:
     """The waits for each other of the threads of a process that take turns; None if they do not."""
     used = sum(facts.threads[thread].on_cpu for thread in members)
+    wanted = used + sum(facts.threads[thread].runnable for thread in members)
     least, most = thresholds.TURNS_CORES_LEAST * facts.duration, thresholds.TURNS_CORES_MOST * facts.duration
-    if not least <= used <= most or facts.cores_of(members[0][0]) < 2:
+    if wanted < least or used > most or facts.cores_of(members[0][0]) < 2:
         return None
     places = {thread: found for thread in members if (found := _waits_in_turn(facts, thread))}
     return waiting(facts, THREAD, places) if len(places) > 1 else None

@@ -58,12 +58,14 @@ def answer(summary: Summary, facts: Facts, judgement: Judgement) -> Answer:
     if not first:
         return Answer((still or _nothing(summary),))
     follows = judgement.second
-    said, second = words.of(first), words.of(follows) if follows else ""
+    equal = words.as_much(follows) if follows and judgement.is_equal else ""
+    said, second = words.of(first), words.of(follows) if follows and not equal else ""
     if first.finding and (rest := beside_lock(first.finding, facts)) and not _tells_of_gil(first, summary):
         said = words.with_rest(first, rest)
     if summary.weight and first.rule in (busy.RULE, crowd.RULE) and (work := _work_sentence(summary)):
-        second, follows = work if summary.waits else _with_hidden(summary, work), None
-    sentences = tuple(filter(None, (said, second, still)))
+        second = work if summary.waits else _with_hidden(summary, work)
+        follows = follows if equal else None
+    sentences = tuple(filter(None, (said, equal, second, still)))
     is_gil = first.rule == gil_main.RULE
     return Answer(
         sentences,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ from ..facts.wait_causes import row_of
 from ..facts.wait_kinds import CORE, TOLD_BY_OTHERS, WORK
 from ..facts.wait_sums import LOST, Place, Sum, Sums, Thread
 from ..facts.wakers import longest
-from ..model import Profile, ThreadTimes
+from ..model import Profile, Stack, ThreadTimes
 from ..model.calls import WITHOUT_PROBE
 from ..model.next_step import Whom
 from ..model.remarks import is_caveat
@@ -280,8 +281,7 @@ def _wait(members: list[_Member], whose: _Whose, flags: _Flags) -> Wait:
     lost_in, lost_time = _most_often(members) if runnable else (_NOWHERE, 0)
     nearly_always = lost_time >= thresholds.LOST_IN * total.time
     where = place.site if not runnable else lost_in if nearly_always else _NOWHERE
-    stacks = (each.stack for _, each, _ in members if runnable and nearly_always and each.site == lost_in)
-    stack = next(stacks, ()) if runnable else place.stack
+    here = members if not runnable else [each for each in members if nearly_always and each[1].site == lost_in]
     return Wait(
         state=RUNNABLE.rstrip("-") if runnable else place.state,
         kind=place.kind,
@@ -305,8 +305,15 @@ def _wait(members: list[_Member], whose: _Whose, flags: _Flags) -> Wait:
         who=of.who,
         mostly=((), 0) if nearly_always or _is_placeholder(lost_in) else (lost_in.frames, lost_time),
         woken_by=longest(total.wakers),
-        stack=stack,
+        stack=_longest_stack(here),
     )
+
+
+def _longest_stack(members: Sequence[_Member]) -> Stack:
+    """The stack of the member with most time; () if there is none."""
+    most = max((total.time for _, _, total in members), default=0)
+    stacks = {id(place): place.stack for _, place, total in members if total.time == most}
+    return max(stacks.values(), key=lambda stack: [frame.name for frame in stack], default=())
 
 
 def _most_often(members: list[_Member]) -> tuple[Site, int]:

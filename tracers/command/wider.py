@@ -76,4 +76,4 @@ def with_children(given: Mapping[str, Any], scope: Scope, stem: str) -> NextStep
     duration = ("-d", f"{given['duration']:g}") if given["duration"] else ()
     whom = Whom((*_chosen(given), "--children"))
     targets = tuple(given.get("targets", ()))
-    return NextStep(f"trace-{stem}", whom, duration, LEFT_OUT, targets, number=len(busy))
+    return NextStep(f"trace-{stem}", whom, duration, LEFT_OUT, targets, left_out=len(busy))

@@ -146,3 +146,9 @@ def test_servers_and_pools_wait_for_work(scripts: list[tuple[str, str]], kind: s
 )
 def test_processes_in_the_background_wait_for_work(stack: Stack, kind: str) -> None:
     assert wait_of(stack, "interruptible").kind == kind
+
+
+def test_a_server_of_a_file_system_waits_for_requests() -> None:
+    read = (*user(EXE, "serve"), *user(LIBC, "read"), *kernel("ksys_read", "vfs_read", "fuse_dev_do_read"))
+    assert wait_of(read, "interruptible").kind == "work"
+    assert wait_of((*read[:-1], *kernel("request_wait_answer")), "interruptible").kind == "held"

@@ -3,7 +3,7 @@ from __future__ import annotations
 from stallscope.converters.facts.standing import Standing, standing
 from stallscope.converters.facts.wait_sums import add_up_waits, merged_threads
 from stallscope.converters.model import Frame, Profile, Sample, Stack, ThreadTimes, ValueType
-from summary_profiles import EXE, LIBC, MS, POOL, SECOND, TOPK, Tracee, empty, kernel, user
+from summary_profiles import EXE, LIBC, MS, POLL, POOL, SECOND, TOPK, Tracee, empty, kernel, user
 
 SLEEP = (*user(EXE, "main", "nap"), *kernel("__x64_sys_clock_nanosleep", "do_nanosleep"))
 READ = (*user(EXE, "main", "fetch"), *user(LIBC, "read"), *kernel("ksys_read", "vfs_read", "pipe_read"))
@@ -185,3 +185,21 @@ def test_who_waits_for_a_lock_is_never_idle() -> None:
 def test_a_quiet_main_thread_that_waits_for_no_thread_shows_progress() -> None:
     assert stands(sampled(RECV, COND, COND, main_runs=20 * MS)).idle == {(1, 2), (1, 3)}
     assert stands(sampled(JOIN, COND, COND, main_runs=20 * MS)).idle == frozenset()
+
+
+def test_who_waits_for_an_answer_is_never_idle_or_quiet() -> None:
+    """Threads of a pool that look up names, beside one that works."""
+    poll = kernel("__x64_sys_poll", "do_sys_poll")
+    asks = (*user(EXE, "main", "look_up"), *user(LIBC, "getaddrinfo", "poll"), *poll)
+    stays = stands(with_pool(asks))
+    assert not stays.idle and (1, 2) not in stays.quiet
+    others = stands(with_pool((*user(EXE, "main", "look_up"), *user(LIBC, "poll"), *poll)))
+    assert {(1, 2), (1, 3)} <= others.idle
+
+
+def with_pool(stack: Stack) -> Profile:
+    profile = empty()
+    Tracee(profile, 1, "p", 1, "p").run(5 * SECOND).wait(POLL, "interruptible", 5 * SECOND, 90)
+    for tid in (2, 3):
+        Tracee(profile, 1, "p", tid, "pool").run(MS).wait(stack, "interruptible", 10 * SECOND, 12)
+    return profile

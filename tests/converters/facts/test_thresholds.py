@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -17,9 +18,21 @@ from lock_profiles import lock
 from stallscope.converters.facts import thresholds
 from stallscope.converters.facts.thresholds import Limit, Threshold
 from stallscope.converters.rules import gil_main, turns
+from stallscope.converters.rules.ranking import judge
 from stallscope.converters.summary.locks_table import shown_locks
 from summary_profiles import MS, POLL, READ, SECOND, SLEEP, SPIN, facts_of, waiting
-from verdict_profiles import blocked, held_by_gil, herd, one, taking_turns, whole_host, with_quota, workers, yielding
+from verdict_profiles import (
+    FSYNC,
+    blocked,
+    held_by_gil,
+    herd,
+    one,
+    taking_turns,
+    whole_host,
+    with_quota,
+    workers,
+    yielding,
+)
 
 TEN = 10 * SECOND
 
@@ -34,6 +47,12 @@ class Pin(NamedTuple):
     below: float
     above: float
     found: Callable[[float], object]
+
+
+def are_near(waits: int, difference: float) -> bool:
+    """A main thread's waits, and a quota's stops, which save less by this share."""
+    profile = with_quota(one(FSYNC, TEN, runs=MS, state="uninterruptible", count=waits), round(TEN * (1 - difference)))
+    return judge(facts_of(profile)).is_equal
 
 
 PINS: dict[str, tuple[Pin, ...]] = {
@@ -65,6 +84,8 @@ PINS: dict[str, tuple[Pin, ...]] = {
         Pin(0.49, 0.51, said.waits_for_its_runtime),
         Pin(0.49, 0.51, lambda x: calls.fail(1_000 * x, 1_000)),
     ),
+    "NOISE_LEAST": (Pin(0.0190, 0.0205, lambda x: are_near(10**6, math.sqrt(2) * x)),),
+    "NOISE_MOST": (Pin(0.099, 0.103, lambda x: are_near(1, x)),),
     "UNCLEAR": (Pin(0.49, 0.51, pins.is_unclear),),
     "AT_WORK_SWITCHES": (Pin(4.8, 5, lambda x: pins.are_at_work(0.0001, round(10 * x))),),
     "AT_WORK_CPU": (Pin(0.0049, 0.0051, pins.are_at_work),),

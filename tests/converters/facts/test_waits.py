@@ -85,7 +85,7 @@ def test_kind_is_the_same_with_the_frames_of_python(with_python: bool, inner: st
     library = "/usr/lib/python3.11/http/client.py"
     scripts = (
         Frame("fetch_price", "python", file="/t/req.py", line=3),
-        *(Frame(name, "python", file=library, line=9) for name in ("get", "begin")),
+        *(Frame(name, "python", file=library, line=9) for name in ("get", "send")),
     )
     native = user(PYTHON, "_PyEval_EvalFrameDefault", "cfunction_vectorcall", inner, "sock_call_ex")
     below = (*user(LIBC, "poll"), *kernel("__x64_sys_poll", "do_sys_poll"))
@@ -321,6 +321,8 @@ MARIADBD = Module("/usr/sbin/mariadbd")
 NODE = Module("/usr/bin/node")
 TORCH = "/venv/lib/python3.11/site-packages/torch"
 EPOLL_WAIT = (*user(LIBC, "epoll_wait"), *kernel("__x64_sys_epoll_wait", "do_epoll_wait"))
+POLLS = kernel("__x64_sys_poll", "do_sys_poll")
+SOCKET = kernel("__x64_sys_recvfrom", "sk_wait_data")
 
 
 def script(*functions: tuple[str, str]) -> Stack:
@@ -368,3 +370,31 @@ def test_waits_of_a_training_job(below: Stack, job: str) -> None:
     stack = (*script(("/srv/train.py", "train_step")), *below, *user(LIBC, "pthread_cond_wait"), *FUTEX)
     assert wait_of(stack, "interruptible").job == job
     assert wait_of(stack, "runnable-woken").job == ""
+
+
+PIKA = "/venv/lib/python3.11/site-packages/pika/adapters/blocking_connection.py"
+
+
+@pytest.mark.parametrize(
+    ("below", "kind", "asks"),
+    [
+        ((*user(LIBC, "getaddrinfo", "poll"), *kernel("__x64_sys_poll", "do_sys_poll")), "peer", True),
+        ((*user(LIBC, "connect"), *kernel("__x64_sys_connect", "__inet_stream_connect")), "peer", True),
+        ((*script((PIKA, "BlockingChannel.basic_publish")), *EPOLL_WAIT), "peer", True),
+        ((*script((HTTP, "HTTPConnection.getresponse")), *user(LIBC, "recv"), *SOCKET), "peer", True),
+        ((*user(Module("/usr/lib/libpq.so.5"), "PQgetResult"), *user(LIBC, "poll"), *POLLS), "peer", True),
+        # Of these it is not known who began.
+        ((*user(LIBC, "recv"), *SOCKET), "peer", False),
+        ((*user(LIBC, "poll"), *POLLS), "events", False),
+        ((*script(("/srv/pika/adapters/blocking_connection.py", "publish")), *EPOLL_WAIT), "events", False),
+        ((*user(LIBC, "getaddrinfo", "usleep"), *kernel("__x64_sys_nanosleep", "do_nanosleep")), "sleep", False),
+    ],
+)
+def test_who_asks_waits_for_an_answer(below: Stack, kind: str, asks: bool) -> None:
+    wait = wait_of((*user(EXE, "main", "look_up"), *below), "interruptible")
+    assert (wait.kind, wait.asks) == (kind, asks)
+
+
+def test_the_metadata_of_a_table() -> None:
+    stack = user(MARIADBD, "main", "MDL_context::acquire_lock(MDL_request*, double)", "MDL_wait::timed_wait")
+    assert wait_of((*stack, *user(LIBC, "pthread_cond_timedwait"), *FUTEX), "interruptible").lock == "lock_wait"

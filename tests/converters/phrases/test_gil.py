@@ -138,6 +138,6 @@ def test_who_has_it_is_told_once() -> None:
     for tid in range(8, 12):
         thread = Tracee(profile, 7, "train.py", tid, f"pool-{tid}").run(MS)
         thread.wait(take, "interruptible", 8 * SECOND, 1000, most=20 * MS)
-        thread.wait(write, "uninterruptible", SECOND, 1000)
+        thread.wait(write, "uninterruptible", SECOND, 1000).run(MS)
     told = [summarize(replace(profile, gil=gils)).answer for gils in ([], [gil(32 * SECOND)])]
     assert ["; the rest of their time: " in " ".join(each) for each in told] == [True, False]

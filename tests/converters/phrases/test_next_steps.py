@@ -15,8 +15,8 @@ def test_each_code_has_words() -> None:
 
 def test_processes_that_were_left_out() -> None:
     step = step_of("trace-wall -p 1 --children", next_step.LEFT_OUT)
-    assert tells(step._replace(number=1)) == "also 1 process that was left out and ran meanwhile"
-    assert tells(step._replace(number=1234)) == "also 1,234 processes that were left out and ran meanwhile"
+    assert tells(step._replace(left_out=1)) == "also 1 process that was left out and ran meanwhile"
+    assert tells(step._replace(left_out=1234)) == "also 1,234 processes that were left out and ran meanwhile"
 
 
 def test_a_module_is_asked_for() -> None:

@@ -43,5 +43,5 @@ def joined() -> Profile:
     "made", [one_core(), joined(), taking_turns(2, 1.5, 0.25), taking_turns(1), taking_turns(used=0.4, other=0.15)]
 )
 def test_others_do_not(made: Profile) -> None:
-    """Threads that may use one core only, of which one joins another, that run at one time, or do something else."""
+    """Threads of one core, that wait for another's end, run at the same time, or do something else."""
     assert find(facts_of(made)) == []

@@ -39,13 +39,13 @@ def test_same_trace_with_children(values: dict[str, Any], command: str) -> None:
     step = with_children(given(**values), LeftOut(1, 2), "wall")
     assert step
     assert printable(step.command) == command
-    assert (step.tells, step.number) == (LEFT_OUT, 2)
+    assert (step.tells, step.left_out) == (LEFT_OUT, 2)
 
 
 def test_one_child() -> None:
     step = with_children(given(pids=(7,)), LeftOut(1), "offcpu")
     assert step
-    assert (step.tells, step.number) == (LEFT_OUT, 1)
+    assert (step.tells, step.left_out) == (LEFT_OUT, 1)
 
 
 def test_nobody_was_left_out() -> None:

@@ -136,8 +136,10 @@ class Taking:
             FileNames({account.pid for account in accounts}, self._lines.wall, self._functions),
         )
         rows = {measure.name: self._rows(measure, stacks, names) for measure in self._measures}
-        remarks: list[Comment] = [*_remarks(self._lines, rows, words)]
-        remarks += missing_tables.remarks(rows.values(), stacks.without_tables)
+        remarks: list[Comment] = [
+            *_remarks(self._lines, rows, words),
+            *missing_tables.remarks(rows.values(), stacks.without_tables),
+        ]
         if request.scope.grows:
             remarks.append(
                 "processes that begin later and belong to the scope are not traced: the engine stap finds only forks"
