@@ -15,6 +15,7 @@ from stallscope.converters.summary.joined import answer_of_joined
 from stallscope.converters.summary.next_command import after_calls
 from stallscope.converters.summary.outside_ioctls import outside_ioctls
 from stallscope.converters.summary.sharing import serialised, shared_calls
+from stallscope.converters.summary.summarize import summarize
 from summary_profiles import (
     SECOND,
 )
@@ -86,10 +87,23 @@ def shared_call(**changes: object) -> SharedCall:
     return call
 
 
-def serialise(*calls: SharedCall, blocked: int = 0) -> tuple[str, ...]:
+def sharing(*calls: SharedCall, blocked: int = 0) -> Profile:
     timed = [CallTimes("A", "/dev/x", pid, "train", 3, 1_000, 1, 50, blocked) for pid in (1, 2, 3)]
     values = [ValueType("ioctl", "nanoseconds"), ValueType("calls", "count")]
-    return serialised(shared_calls(Profile(values, calls=timed, shared=list(calls))))
+    return Profile(values, calls=timed, shared=list(calls), duration_ns=TEN)
+
+
+def serialise(*calls: SharedCall, blocked: int = 0) -> tuple[str, ...]:
+    return serialised(shared_calls(sharing(*calls, blocked=blocked)))
+
+
+def said_of_calls(x: float) -> tuple[bool, bool]:
+    """Whether it is said that little of the time is in calls, and that they serialise, if threads are in them for this
+    share of their time."""
+    profile = sharing(shared_call())
+    profile.threads = [ThreadTimes(pid, "train", pid, "train", round(1_000 / x), 0, 0, {}) for pid in (1, 2, 3)]
+    told = " ".join(summarize(profile).answer)
+    return "is in calls" in told, "serialise" in told
 
 
 def takes_longer(x: float) -> bool:

@@ -91,11 +91,11 @@ def _quiet(sums: Sums, times: ThreadTimes, in_kernel: bool, *, beside: bool = Fa
     places = sums[times.pid, times.tid]
     if in_kernel:
         return frozenset(place for place in places if place.kind in TOLD_BY_OTHERS)
-    waits = {place: total for place, total in places.items() if place.kind in TOLD_BY_OTHERS and not place.wait.asks}
     # That it waits for a core once it is woken is not its own doing.
     much = thresholds.QUIET_BESIDE if beside else thresholds.QUIET
     enough = (times.wall - times.runnable - time_unknown(places)) * much
-    return frozenset(place for place, total in waits.items() if 0 < enough <= total.time)
+    much_there = (place for place, total in places.items() if 0 < enough <= total.time)
+    return frozenset(place for place in much_there if place.kind in TOLD_BY_OTHERS and not place.wait.asks)
 
 
 def _pools(

@@ -29,7 +29,7 @@ LOST: Thread = (0, 0)
 class Place:
     """A wait site, a state, and what the wait is for. Hashed and compared often, so its hash is found out once."""
 
-    __slots__ = ("_hash", "_stacks", "kind", "site", "state", "wait")
+    __slots__ = ("_first", "_hash", "_others", "_time", "kind", "site", "state", "wait")
 
     def __init__(self, state: str, site: Site, wait: Wait) -> None:
         self.state = state
@@ -38,8 +38,11 @@ class Place:
         self.kind = wait.kind
         """See `wait_kinds`."""
         self._hash = hash((state, site))
-        self._stacks: dict[int, tuple[int, Stack]] = {}
-        """The time in each stack, by its identity."""
+        self._first: Stack | None = None
+        self._time = 0
+        """In the first stack: most places have no other one."""
+        self._others: dict[int, tuple[int, Stack]] | None = None
+        """The time in each of the others, by its identity."""
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Place) and self._key == other._key)
@@ -55,13 +58,20 @@ class Place:
 
     def seen(self, stack: Stack, time: int) -> None:
         """A thread waited here with this stack."""
-        self._stacks[id(stack)] = (self._stacks[id(stack)][0] + time if id(stack) in self._stacks else time), stack
+        if self._first is None or self._first is stack:
+            self._first, self._time = stack, self._time + time
+            return
+        if self._others is None:
+            self._others = {}
+        self._others[id(stack)] = self._others.get(id(stack), (0, stack))[0] + time, stack
 
     @property
     def stack(self) -> Stack:
         """The stack of most of the time: all its frames, as they were recorded. () if none was."""
-        most = max(self._stacks.values(), key=lambda seen: (seen[0], _names(seen[1])), default=(0, ()))
-        return most[1]
+        if self._first is None or self._others is None:
+            return self._first or ()
+        seen = [(self._time, self._first), *self._others.values()]
+        return max(seen, key=lambda each: (each[0], _names(each[1])))[1]
 
     @property
     def _key(self) -> tuple[str, Site, Wait]:

@@ -59,7 +59,7 @@ class Sentences:
         return _BY_RULE[verdict.rule](self, verdict)
 
     def as_much(self, verdict: Verdict) -> str:
-        """What is said of a verdict that is worth as much as the one before."""
+        """Sentence on a verdict that is worth as much as the one before."""
         return f"About as much: {self.of(verdict)}"
 
     def with_rest(self, verdict: Verdict, rest: str) -> str:

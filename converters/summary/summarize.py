@@ -311,6 +311,8 @@ def _wait(members: list[_Member], whose: _Whose, flags: _Flags) -> Wait:
 
 def _longest_stack(members: Sequence[_Member]) -> Stack:
     """The stack of the member with most time; () if there is none."""
+    if len(members) == 1:  # as of most waits
+        return members[0][1].stack
     most = max((total.time for _, _, total in members), default=0)
     stacks = {id(place): place.stack for _, place, total in members if total.time == most}
     return max(stacks.values(), key=lambda stack: [frame.name for frame in stack], default=())

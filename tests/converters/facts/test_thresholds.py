@@ -196,7 +196,11 @@ PINS: dict[str, tuple[Pin, ...]] = {
         Pin(0.049, 0.051, said.waits_in_step),
         Pin(0.049, 0.051, lambda x: said.runs_in_step(x, 90_000)),
     ),
-    "MINOR_CALLS": (Pin(0.099, 0.101, calls.are_minor),),
+    "MINOR_CALLS": (
+        Pin(0.099, 0.101, calls.are_minor),
+        Pin(0.099, 0.101, lambda x: calls.said_of_calls(x)[0]),
+        Pin(0.099, 0.101, lambda x: calls.said_of_calls(x)[1]),
+    ),
     "CALLED_BY": (Pin(0.89, 0.91, calls.called_by),),
     "CALL_IN_IOCTL": (Pin(0.49, 0.51, calls.in_ioctl),),
     "CALLED_ITSELF": (
@@ -212,7 +216,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "ALONE_CALLS": (Pin(9, 10, calls.is_known_alone),),
     "TURN_WORKS": (Pin(0.49, 0.51, calls.call_works),),
     "TURN_UNEVEN": (Pin(1.95, 2.05, calls.holds_others_up),),
-    "ALIKE": (Pin(2, 3, said.are_alike),),
+    "ALIKE": (Pin(2, 3, said.are_alike), Pin(2, 3, lambda x: said.stands_out(*[100] * (round(x) - 1), 400))),
     "ALIKE_MATTER": (Pin(0.049, 0.051, said.alike_matter),),
     "OUTLIER": (Pin(3.45, 3.55, lambda x: said.stands_out(900, 900, 1_000, 1_100, 1_000 + x * 148.26)),),
     "OUTLIER_MEDIAN": (Pin(0.249, 0.251, lambda x: said.stands_out(100, 100, 100, 100 * (1 + x))),),

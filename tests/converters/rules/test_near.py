@@ -98,7 +98,7 @@ def test_not_as_much(first: Verdict, other: Verdict) -> None:
 
 
 def test_few_samples_are_less_sure() -> None:
-    """Of 100 waits that 25 samples show, the samples count."""
+    """Samples count, 25 of them, not the 100 waits that they show."""
     few, many = (replace(finding(), samples=number) for number in (25, 10_000))
     other = verdict(replace(finding(2), samples=10_000), 920)
     assert as_much(verdict(few), [other]) is other
