@@ -102,7 +102,8 @@ class Profile:
     display: Display | None = None
     """How the answer was shown; dropped when samples are left out or compared."""
     answered: Profile | None = None
-    """The profile of which the answer told, if the samples show a critical path instead; likewise."""
+    """The profile of which the answer told, if the samples show something else: a critical path, or
+    merged processes. Likewise."""
 
     def index(self, name: str) -> int:
         """Position of the value type called ``name``; KeyError when there is none."""

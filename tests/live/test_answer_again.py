@@ -23,7 +23,9 @@ CASES = [
     ("trace-ioctl", "ioctls", ("--sort", "p99", "--by", "thread")),
     ("trace-offcpu", "mutexes", ("-v",)),
     ("trace-wakeup", "pipe_chain", ("--critical", PID)),
-    ("trace-wall", "lock_holder", ("--critical", PID)),
+    ("trace-wakeup", "mutexes", ("--critical", PID, "-v")),
+    ("trace-offcpu", "lock_holder", ("--children", "--per-thread")),
+    ("trace-offcpu", "lock_holder", ("--merge",)),
 ]
 
 

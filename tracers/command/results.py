@@ -134,7 +134,7 @@ class Results:
         if self.merge:
             from ...converters.transforms import merge_processes
 
-            profile = merge_processes(profile)
+            profile = replace(merge_processes(profile), answered=profile)
         paths = _at(self.paths, profile.start_ns / 1e9) if self.every else self.paths
         if self.every:
             _refuse_pipes(paths)

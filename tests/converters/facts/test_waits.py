@@ -85,7 +85,7 @@ def test_kind_is_the_same_with_the_frames_of_python(with_python: bool, inner: st
     library = "/usr/lib/python3.11/http/client.py"
     scripts = (
         Frame("fetch_price", "python", file="/t/req.py", line=3),
-        *(Frame(name, "python", file=library, line=9) for name in ("get", "send")),
+        *(Frame(name, "python", file=library, line=9) for name in ("get", "_tunnel")),
     )
     native = user(PYTHON, "_PyEval_EvalFrameDefault", "cfunction_vectorcall", inner, "sock_call_ex")
     below = (*user(LIBC, "poll"), *kernel("__x64_sys_poll", "do_sys_poll"))

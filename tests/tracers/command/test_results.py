@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from next_steps import step_of
+from stallscope.converters import pprof
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Profile, Sample
 from stallscope.converters.writers import output
@@ -244,3 +245,12 @@ def test_the_command_that_was_just_run_is_not_recommended(tmp_path: Path, capsys
         results = Results.plan(stem, {**given(str(tmp_path / "x.pftrace")), "pids": (7,)})
         replace(results, paths=(str(tmp_path / f"{stem}.svg"),)).write(told)
         assert ("Next: trace-wakeup -p 7 -d 5" in capsys.readouterr().out) == is_told
+
+
+def test_a_file_with_merged_processes_has_what_was_answered(tmp_path: Path) -> None:
+    path, traced = tmp_path / "x.pb.gz", profile()
+    Results.plan("offcpu", given(str(path), merge=True)).write(traced)
+    with path.open("rb") as file:
+        merged = pprof.load(file)
+    assert [dict(sample.labels).get("pid") for sample in merged.samples] == [None]
+    assert merged.answered and merged.answered.samples == traced.samples
