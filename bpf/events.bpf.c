@@ -151,7 +151,7 @@ static __always_inline int on_kernel_event(void *ctx, struct task_struct *task, 
 }
 
 /* Events that are asked about: `asked_…` judges the scope, a program that was compiled for the trace answers, and calls
- * the one that counts. By the highest bits of the cookie, as COOKIE_QUESTIONS of questions.bpf.h. A map for each type of
+ * the one that counts. By the highest bits of the cookie, as COOKIE_QUESTIONS of call_cookie.h. A map for each type of
  * programs: the kernel takes one alone. Mirrored in tracers/engines/ebpf/measures/asked_events.py. */
 struct event_question_array {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);

@@ -5,6 +5,7 @@
  * with preemption off. The split into running, blocked and waiting for a core is by the thread's waits between entry and
  * return, as sched.bpf.c sees them. A wait that it infers only after the call, from a switch that the kernel did not
  * report, counts as running. */
+#include "call_buckets.bpf.h"
 #include "ioctl.bpf.h"
 #include "kernel_stack.bpf.h"
 #include "measures.bpf.h"
@@ -13,11 +14,6 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* Latencies are counted in buckets: 4 per factor of two, from 256 ns on. Mirrored in
- * tracers/engines/ebpf/measures/ioctl.py. */
-#define IOCTL_SHIFT 8
-#define IOCTL_OCTAVES 28
-#define IOCTL_BUCKETS (4 * IOCTL_OCTAVES)
 #define NAME_LEN 32
 #define TYPE_LEN 16
 
@@ -142,7 +138,7 @@ struct ioctl_times {
 	u64 runnable;
 	u64 min; /* from their beginning to their return */
 	u64 max;
-	u64 latencies[IOCTL_BUCKETS];
+	u64 latencies[CALL_BUCKETS];
 };
 
 struct ioctl_failure {
@@ -523,40 +519,6 @@ static __always_inline int on_enter(struct enter_context *ctx, struct task_struc
 	return 0;
 }
 
-/* Index into `latencies`. Global, so that its paths are not multiplied by its callers'. */
-__weak int ioctl_bucket(u64 ns)
-{
-	u32 octave = 0;
-
-	if (ns >> IOCTL_SHIFT == 0)
-		return 0;
-	ns >>= IOCTL_SHIFT - 2; /* two bits remain below the highest one of the first octave */
-	if (ns >> 2 >> 16) {
-		ns >>= 16;
-		octave += 16;
-	}
-	if (ns >> 2 >> 8) {
-		ns >>= 8;
-		octave += 8;
-	}
-	if (ns >> 2 >> 4) {
-		ns >>= 4;
-		octave += 4;
-	}
-	if (ns >> 2 >> 2) {
-		ns >>= 2;
-		octave += 2;
-	}
-	if (ns >> 3) {
-		ns >>= 1;
-		octave += 1;
-	}
-	if (ns >> 3) /* octave 32 and above */
-		return IOCTL_BUCKETS - 1;
-	octave = 4 * octave + (ns & 3);
-	return octave < IOCTL_BUCKETS ? octave : IOCTL_BUCKETS - 1;
-}
-
 /* Tables that are nearly full are taken out. They have this many times fewer entries than the sums. */
 #define SMALL_TABLE 32
 
@@ -696,8 +658,8 @@ static __always_inline void count_call(const struct ioctl_call *call, u64 began,
 	times->earlier += whole - part;
 	times->blocked += call->blocked;
 	times->runnable += call->runnable;
-	bucket = ioctl_bucket(whole);
-	if (bucket < IOCTL_BUCKETS)
+	bucket = call_bucket(whole);
+	if (bucket < CALL_BUCKETS)
 		times->latencies[bucket]++;
 	add_event(call, began, now, 0);
 	if (user_stacks && has_rows(call)) /* else it follows from these times, or is a part of a function's call */

@@ -2,7 +2,7 @@
 /* Which threads are traced: seeding from the existing threads, inheritance on fork, cgroup membership; and the final
  * dump of every traced thread. A thread is in scope exactly when it has a `struct thread`. */
 #define DEFINE_SHARED
-#include "calls.bpf.h"
+#include "open_calls.bpf.h"
 #include "ioctl.bpf.h"
 #include "kernel_stack.bpf.h"
 #include "measures.bpf.h"

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Calls of the kernel's own functions, at kprobes: part of calls.bpf.c, whose tables they use.
+/* Calls of the kernel's own functions, at kprobes. They use the tables of other calls.
  *
  * The kernel runs these programs one at a time on a CPU. A thread's calls end in the reverse order of their begins, also
  * those in interrupts. A return that was not reported is found by the next call or return of the thread. */
 #ifndef STALLSCOPE_KERNEL_CALLS_BPF_H
 #define STALLSCOPE_KERNEL_CALLS_BPF_H
 
+#include "call_sums.bpf.h"
 #include "ioctl.bpf.h"
 #include "kernel_stack.bpf.h"
+#include "user_stack.bpf.h"
 
 #define KERNEL_STACK_SHIFT 14 /* THREAD_SIZE of x86-64, or half of it with KASAN */
 
@@ -273,30 +275,6 @@ static __always_inline int on_kernel_return(struct call_context *ctx, struct tas
 	for (i = 0; i < CALL_DEPTH && stack->depth > at + 1; i++)
 		left_kernel_call(t, stack);
 	return end_kernel_call(t, stack, now);
-}
-
-SEC("kprobe")
-int calls_kernel_enter(struct call_context *ctx)
-{
-	return on_kernel_call(ctx, bpf_get_current_task_btf(), true);
-}
-
-SEC("kprobe")
-int calls_kernel_return(struct call_context *ctx)
-{
-	return on_kernel_return(ctx, bpf_get_current_task_btf(), true);
-}
-
-SEC("kprobe")
-int calls_kernel_enter_raw(struct call_context *ctx)
-{
-	return on_kernel_call(ctx, (void *)bpf_get_current_task(), false);
-}
-
-SEC("kprobe")
-int calls_kernel_return_raw(struct call_context *ctx)
-{
-	return on_kernel_return(ctx, (void *)bpf_get_current_task(), false);
 }
 
 #endif

@@ -4,7 +4,7 @@
 #ifndef STALLSCOPE_MEASURES_BPF_H
 #define STALLSCOPE_MEASURES_BPF_H
 
-#include "calls.bpf.h"
+#include "open_calls.bpf.h"
 #include "ioctl.bpf.h"
 #include "maps.bpf.h"
 

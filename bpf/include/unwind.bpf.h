@@ -7,7 +7,7 @@
 #ifndef STALLSCOPE_UNWIND_BPF_H
 #define STALLSCOPE_UNWIND_BPF_H
 
-#include "calls.bpf.h"
+#include "open_calls.bpf.h"
 #include "python.h"
 #include "stack.bpf.h"
 #include "unwind.h"

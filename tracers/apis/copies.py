@@ -11,13 +11,13 @@ from typing import NamedTuple
 from .cuda import base_name, kind
 
 COPY = 1 << 33
-"""COOKIE_COPY of bpf/calls.bpf.c; the other parts of a cookie are beside it."""
+"""COOKIE_COPY of bpf/include/call_cookie.h; the other parts of a cookie are beside it."""
 _SIZE, _TIMES, _KIND, _FORM, _NARROW, _DIRECTION = 34, 38, 42, 46, 48, 49
 DIRECTIONS = ("host to host", "host to device", "device to host", "device to device", "by address", "unknown")
-"""enum copy_direction of bpf/calls.bpf.c, in its order."""
+"""enum copy_direction of bpf/include/call_copies.bpf.h, in its order."""
 _H2D, _D2H, _D2D, _BY_ADDRESS = 1, 2, 3, 4
 _RUNTIME_3D, _DRIVER_2D, _DRIVER_3D = 1, 2, 3
-"""enum copy_form of bpf/calls.bpf.c."""
+"""enum copy_form of bpf/include/call_copies.bpf.h."""
 _ASYNC = re.compile(r"Async(?:$|_)")
 
 

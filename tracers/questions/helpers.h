@@ -36,7 +36,7 @@ struct saved {
 	u8 texts[SAVED_TEXTS][TEXT_BYTES];
 };
 
-/* The begin of struct call_stack of bpf/include/calls.bpf.h. */
+/* The begin of struct call_stack of bpf/include/open_calls.bpf.h. */
 struct thread_calls {
 	u32 depth;
 	u32 life;

@@ -6,7 +6,7 @@ from stallscope.tracers.apis.copies import COPY, DIRECTIONS, cookie, is_async
 
 
 def fields(name: str) -> dict[str, int]:
-    """Fields of a cookie, by the macros of bpf/calls.bpf.c."""
+    """Fields of a cookie, by the macros of bpf/include/call_cookie.h."""
     found = cookie(name)
     assert found & COPY
     return {

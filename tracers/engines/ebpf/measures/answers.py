@@ -19,8 +19,8 @@ from ....questions.plan import PLACES, Plan, TooMuch, is_text, plan
 from ....questions.source import PRINTS_PER_SECOND, Loss, MapNumber, Resume, names, saved_size, source
 
 _KINDS = 256
-"""Functions whose arguments differ: half of the entries of call_questions of bpf/include/questions.bpf.h; of events, as
-many as the maps of bpf/events.bpf.c have."""
+"""Functions whose arguments differ: half of the entries of call_questions of bpf/include/asked_calls.bpf.h; of events,
+as many as the maps of bpf/events.bpf.c have."""
 _KEY = struct.Struct("<IIiI")
 _VALUE = struct.Struct("<QQ")
 _PRINTED = struct.Struct("<QIIIIQ")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ....measures.questions import Binder
 
 QUESTIONS = 52
-"""COOKIE_QUESTIONS of bpf/include/questions.bpf.h."""
+"""COOKIE_QUESTIONS of bpf/include/call_cookie.h."""
 
 
 class AskedCallsCollector(Asking, CallsCollector):

@@ -1,4 +1,4 @@
-"""Ioctls and copies that calls of functions made, as bpf/calls.bpf.c counts them."""
+"""Ioctls and copies that calls of functions made, as bpf/include/call_ioctls.bpf.h and call_copies.bpf.h count them."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ _INSIDE = 1 << 14
 """Threads that can be inside a call at a time."""
 _KINDS = 8
 """One function of a thread, and one kind of its errors, per so many entries of the user's choice: CALL_KINDS of
-bpf/calls.bpf.c."""
+bpf/include/call_sums.bpf.h."""
 _TIME = struct.Struct("<4Q")
 _KEY = struct.Struct("<4I")
 _SUM = struct.Struct(f"<11Q{BUCKETS}I")

@@ -15,7 +15,7 @@ from .ioctl_records import NUMBER_SHIFT
 from .protocol import Ended
 
 DEPTH = 8
-"""CALL_DEPTH of bpf/include/calls.bpf.h."""
+"""CALL_DEPTH of bpf/include/open_calls.bpf.h."""
 HEAD = struct.Struct("<II8Q")
 """Depth, life; how often the programs ran for the thread, and for how long in ns; whether one was at work; begin of the
 ioctl in which the last wait was, and its blocked and its runnable time; length and end of the last call that was asked

@@ -25,7 +25,7 @@ from ....kernel.libbpf import BpfError
 from ....kernel.uprobes import Way
 
 _ERRORS = 1 << 32
-"""COOKIE_ERRORS of bpf/calls.bpf.c."""
+"""COOKIE_ERRORS of bpf/include/call_cookie.h."""
 MOST_PROBES = 1 << 14
 """Functions with a probe."""
 _NAMED = 3

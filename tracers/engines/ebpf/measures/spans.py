@@ -41,7 +41,7 @@ RECORD = np.dtype(
         ("life", "<u4"),
     ]
 )
-"""struct call_span of bpf/calls.bpf.c, behind the header of the ring buffer."""
+"""struct call_span of bpf/include/call_spans.bpf.h, behind the header of the ring buffer."""
 _HEAD = 8
 _BUSY = np.uint32(1 << 31)
 _BLOCK = 1 << 16

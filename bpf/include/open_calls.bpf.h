@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The calls of functions that a thread is in. The kernel replaces the return address of such a call by the address of
  * its own trampoline, so that walks up a stack need what was there. */
-#ifndef STALLSCOPE_CALLS_BPF_H
-#define STALLSCOPE_CALLS_BPF_H
+#ifndef STALLSCOPE_OPEN_CALLS_BPF_H
+#define STALLSCOPE_OPEN_CALLS_BPF_H
 
 #include "maps.bpf.h"
 
@@ -22,7 +22,7 @@ struct open_call {
 	u64 runnable;	  /* the same */
 	u64 inner;	  /* time in inner calls that have returned */
 	u64 inner_on_cpu; /* … and on a core in these and in ioctls */
-	u64 cookie;	  /* which function: see calls.bpf.c */
+	u64 cookie;	  /* which function: see call_cookie.h */
 	u64 bytes;	  /* that it copies, if `copy` has COPY_SIZE */
 	u64 copy;	  /* enum copy_direction, and COPY_… */
 	/* If whether a call counts is known when it returns: */
@@ -59,6 +59,13 @@ struct call_stack_hash {
 SHARED struct call_stack_hash call_stacks SEC(".maps");
 
 SHARED const volatile bool measure_calls;
+
+/* The verifier is to see that the index stays in bounds. */
+static __always_inline struct open_call *call_at(struct call_stack *stack, u32 i)
+{
+	barrier_var(i);
+	return &stack->calls[i & (CALL_DEPTH - 1)];
+}
 
 static __always_inline bool is_trampoline(u64 address)
 {
