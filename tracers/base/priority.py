@@ -15,7 +15,7 @@ _URGENT = -10
 @contextlib.contextmanager
 def urgent() -> Iterator[None]:
     """Gives this thread a core before others, unless the user has changed its niceness, or it may not: on a busy host,
-    what is not read in time is lost. changed its niceness, or it may not."""
+    what is not read in time is lost."""
     usual = os.getpriority(os.PRIO_PROCESS, 0)
     changed = False
     if not usual:
