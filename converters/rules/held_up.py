@@ -14,8 +14,9 @@ from ..facts.wait_causes import held_cause
 from ..facts.wait_kinds import HALTED, HELD, LOCK, PEER
 from ..facts.wait_sums import Place, Thread
 from .causes import causes_among, own_kinds
-from .finding import Finding, Key, by_time, findings
+from .finding import CPU, Finding, Key, by_time, findings
 from .verdict import DATABASE_LOCK, FILE_LOCK, Verdict, kind_of
+from .verdict import LOCK as OF_LOCK
 
 RULE = "held-up"
 _KINDS = (LOCK, HELD, HALTED)
@@ -29,6 +30,8 @@ def find(facts: Facts) -> list[Verdict]:
 def _verdict(facts: Facts, held: Finding) -> Verdict:
     kind = kind_of(held)
     cause = _holder(facts, held) if kind in (DATABASE_LOCK, FILE_LOCK) else None
+    if kind == OF_LOCK and len(held.pids) == 1:
+        cause = _occupied(facts, held)
     return Verdict(RULE, kind, held.time, _confidence(facts, held), held.pids, held, cause)
 
 
@@ -40,6 +43,16 @@ def _holder(facts: Facts, held: Finding) -> Finding | None:
     asked = [thread for thread in facts.own if thread[0] == thread[1] and thread[0] not in held.pids]
     asked += [thread for thread in facts.own if thread[0] in held.pids and thread not in held.threads]
     found = causes_among(facts, asked, own_kinds(PEER), idle_too=True)
+    return max(found, key=lambda of: (of.time / of.wall, of.threads), default=None)
+
+
+def _occupied(facts: Facts, held: Finding) -> Finding | None:
+    """Work of other threads of the process that run, or wait for a device, for much of the time: one may have the
+    lock. What sleeps or waits for others may have nothing to do."""
+    asked = [thread for thread in facts.own if thread[0] in held.pids and thread not in held.threads]
+    found = [
+        each for each in causes_among(facts, asked, (CPU, HELD)) if each.time >= thresholds.DOES_MOSTLY * each.wall
+    ]
     return max(found, key=lambda of: (of.time / of.wall, of.threads), default=None)
 
 

@@ -3,7 +3,23 @@ from __future__ import annotations
 import pytest
 from stallscope.converters.model import Profile, Stack
 from stallscope.converters.rules.held_up import find, held_up
-from summary_profiles import EXE, LIBC, MS, MUTEX, POOL, SECOND, TOPK, Tracee, empty, facts_of, kernel, model_case, user
+from summary_profiles import (
+    EXE,
+    LIBC,
+    MS,
+    MUTEX,
+    POOL,
+    READ,
+    SECOND,
+    SLEEP,
+    TOPK,
+    Tracee,
+    empty,
+    facts_of,
+    kernel,
+    model_case,
+    user,
+)
 from verdict_profiles import FSYNC, LOCK, blocked, one, whole_host
 
 
@@ -79,3 +95,24 @@ def test_who_is_stopped_is_held_up_wherever(stack: Stack, state: str) -> None:
 )
 def test_nobody_is_held_up(profile: Profile) -> None:
     assert find(facts_of(profile)) == []
+
+
+@pytest.mark.parametrize(
+    ("stack", "state", "share", "told"),
+    [
+        (FSYNC, "uninterruptible", 0.6, True),
+        (FSYNC, "uninterruptible", 0.4, False),
+        (SLEEP, "interruptible", 0.9, False),
+        (READ, "interruptible", 0.9, False),
+    ],
+)
+def test_another_thread_that_may_have_the_lock(stack: Stack, state: str, share: float, told: bool) -> None:
+    """It waits for a device for most of its time; who sleeps, or waits for others, may have nothing to do."""
+    profile = empty()
+    Tracee(profile, 1, "app", 1, "app").run(SECOND).wait(LOCK, "interruptible", 9 * SECOND, 50)
+    other = Tracee(profile, 1, "app", 2, "reader").wait(stack, state, round(10 * SECOND * share), 50)
+    other.wait(POOL, "interruptible", round(10 * SECOND * (1 - share)), 50)
+    held = next(each for each in find(facts_of(profile)) if each.kind == "lock")
+    assert (held.cause is not None) is told
+    if held.cause:
+        assert held.cause.threads == ((1, 2),)
