@@ -28,7 +28,6 @@ def cause_of(facts: Facts, effect: Finding) -> Finding | None:
 def _asked(facts: Facts, effect: Finding) -> list[Thread] | None:
     """The threads that may end it; None for waits that no other thread ends."""
     waiting_ = set(effect.threads)
-    # Who never moved has ended no wait.
     have_ended = effect.count > len(effect.threads)
     if effect.kind == THREAD and effect.places[0].wait.job == LOADER:
         asked = [thread for thread in facts.own if not facts.is_idle(thread)]  # a thread, or processes
@@ -41,7 +40,12 @@ def _asked(facts: Facts, effect: Finding) -> list[Thread] | None:
         asked = [thread for thread in asked if thread[0] not in effect.pids]
     else:
         return None
-    return [thread for thread in asked if thread not in waiting_ and not (have_ended and facts.are_still((thread,)))]
+    return [thread for thread in asked if thread not in waiting_ and not (have_ended and _only_awaits(facts, thread))]
+
+
+def _only_awaits(facts: Facts, thread: Thread) -> bool:
+    """Whether a thread waits for somebody else for the whole trace: it has ended no wait that is over."""
+    return facts.are_still((thread,)) and all(place.kind in (CHILD, PEER) for place in facts.waits_of(thread))
 
 
 def own_kinds(effect: str) -> tuple[str, ...]:

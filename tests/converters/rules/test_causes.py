@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from stallscope.converters.model import Profile
 from stallscope.converters.rules.causes import cause_of, without
 from stallscope.converters.rules.finding import Finding
@@ -108,3 +110,18 @@ def test_who_comes_last_to_a_barrier_waits_there_too() -> None:
         assert told, last_waits
         assert (told.kind, told.threads) == ("sleep", ((1, 15),))
         assert (1, 15) not in without(facts, effect, told).threads
+
+
+def test_who_waits_for_others_all_the_time_has_ended_no_wait() -> None:
+    """Threads that watch processes, beside one that works: the main thread's waits end."""
+    profile = empty()
+    Tracee(profile, 1, "app", 1, "app").run(SECOND).wait(POOL, "interruptible", 9 * SECOND, 50)
+    Tracee(profile, 1, "app", 2, "watcher").wait(CHILD, "interruptible", 10 * SECOND)
+    Tracee(profile, 1, "app", 3, "worker").run(4 * SECOND).wait(SLEEP, "interruptible", 6 * SECOND, 9)
+    facts = facts_of(profile)
+    (effect,) = effects(facts)
+    cause = cause_of(facts, effect)
+    assert cause and cause.threads == ((1, 3),)
+    never = replace(effect, count=1)
+    cause = cause_of(facts, never)
+    assert cause and cause.threads == ((1, 2),), "no wait has ended"

@@ -107,7 +107,7 @@ def test_nobody_is_held_up(profile: Profile) -> None:
     ],
 )
 def test_another_thread_that_may_have_the_lock(stack: Stack, state: str, share: float, told: bool) -> None:
-    """It waits for a device for most of its time; who sleeps, or waits for others, may have nothing to do."""
+    """A thread that mostly waits for a device; who sleeps, or waits for others, may have nothing to do."""
     profile = empty()
     Tracee(profile, 1, "app", 1, "app").run(SECOND).wait(LOCK, "interruptible", 9 * SECOND, 50)
     other = Tracee(profile, 1, "app", 2, "reader").wait(stack, state, round(10 * SECOND * share), 50)
