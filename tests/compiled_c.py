@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from stallscope.tracers.bcc.place import HEADERS
+from stallscope.tracers.bcc_compiler.place import HEADERS
 from stallscope.tracers.questions import source as source_module
 from stallscope.tracers.questions.source import MapNumber, Resume
 

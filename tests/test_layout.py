@@ -50,7 +50,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "converters/summary/call_time_table.py": "with the sentences: tests/converters/summary/test_joined.py",
     "converters/entry.py": "declarations: tests/converters/base/test_starting.py",
     "scripts/verdicts_doc.py": "with the page: tests/test_docs.py",
-    "tracers/bcc/child.py": "another process: tests/tracers/bcc/test_compiler.py",
+    "tracers/bcc_compiler/child.py": "another process: tests/tracers/bcc_compiler/test_compiler.py",
     "tracers/command/arguments.py": "with a program: tests/live/test_ask.py",
     "tracers/command/asking.py": "with real calls: tests/live/test_ask.py",
     "tracers/dwarf/child.py": "another process: tests/tracers/dwarf/test_reading.py",

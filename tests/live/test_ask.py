@@ -15,7 +15,7 @@ from commands import Finished, load, run
 from runner import FOLDER
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.apis.targets import Target, Targets
-from stallscope.tracers.bcc import place
+from stallscope.tracers.bcc_compiler import place
 from stallscope.tracers.command.asking import Compiler
 from stallscope.tracers.engines.ebpf.measures.answers import LOSSES
 from stallscope.tracers.engines.ebpf.measures.asked_calls import AskedCallsCollector

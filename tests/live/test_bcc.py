@@ -17,7 +17,7 @@ from commands import PATIENCE, Tracer, load, run, together
 from runner import FOLDER, Workload
 from stallscope.converters.model import Profile
 from stallscope.tracers.base import procfs
-from stallscope.tracers.bcc.place import find
+from stallscope.tracers.bcc_compiler.place import find
 from stallscope.tracers.engines.bcc.programs import Attached, make
 from stallscope.tracers.engines.bcc.source import Choice
 from stallscope.tracers.engines.bcc.tables import Tables

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ..apis.entries import CODE
 from ..apis.targets import Target, Targets
-from ..bcc.compiler import compile_c
-from ..bcc.place import find
+from ..bcc_compiler.compiler import compile_c
+from ..bcc_compiler.place import find
 from ..dwarf.parameters import Parameters, member_names
 from ..engines.ebpf.measures.answers import planned, program_text
 from ..images.elf import ElfError, ElfFile, FileSource

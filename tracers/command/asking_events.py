@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ..apis.events import USDT, Chosen, Events, EventTarget
-from ..bcc.place import find
+from ..bcc_compiler.place import find
 from ..engines.ebpf.measures.event_questions import at_entry, at_places, of_tracepoint
 from ..images.elf import ElfError, ElfFile, FileSource
 from ..images.files import HOST

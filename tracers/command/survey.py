@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...converters.base.errors import StallscopeError
-from ..bcc.compiler import compile_c
+from ..bcc_compiler.compiler import compile_c
 from ..engines.ebpf.health import Finding
 from ..engines.protocol import Engine
 from ..measures.commands import COMMANDS
