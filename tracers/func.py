@@ -9,8 +9,6 @@ import click
 
 from ..converters.base import cli
 from ..converters.writers.output import is_stdout
-from .apis.events import Chosen
-from .apis.events import Events as Wanted
 from .base.scope import Scope
 from .command import options
 from .command.call_options import call_options
@@ -21,6 +19,8 @@ from .command.target_options import TargetsCommand, make_targets, target_options
 from .measures.calls import KernelCalls
 from .measures.commands import FUNC
 from .measures.events import Events
+from .probe_targets.events import Chosen
+from .probe_targets.events import Events as Wanted
 from .questions.asked import Asked
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from runner import FOLDER
-from stallscope.tracers.apis.targets import Target, Targets
 from stallscope.tracers.command.asking import Compiler
 from stallscope.tracers.engines.ebpf.measures.answers import LOSSES
 from stallscope.tracers.measures.calls import AskedCalls
+from stallscope.tracers.probe_targets.targets import Target, Targets
 from stallscope.tracers.questions.asked import Asked
 from tracing import Traced
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 
-from ..apis.entries import CODE
-from ..apis.targets import Target, Targets
 from ..bcc_compiler.compiler import compile_c
 from ..bcc_compiler.place import find
 from ..dwarf.parameters import Parameters, member_names
@@ -16,6 +14,8 @@ from ..images.files import HOST
 from ..images.functions import Function, find_functions, function_names
 from ..measures.calls import AskedCalls
 from ..measures.span_options import SpanOptions
+from ..probe_targets.entries import CODE
+from ..probe_targets.targets import Target, Targets
 from ..questions.asked import Asked, Bound, Fault
 from ..questions.check import Unknown
 from ..questions.lexer import QuestionError

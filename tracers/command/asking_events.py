@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from ..apis.events import USDT, Chosen, Events, EventTarget
 from ..bcc_compiler.place import find
 from ..engines.ebpf.measures.event_questions import at_entry, at_places, of_tracepoint
 from ..images.elf import ElfError, ElfFile, FileSource
@@ -12,6 +11,7 @@ from ..images.files import HOST
 from ..images.usdt import Site, UsdtProbe, usdt_probes
 from ..kernel.tracepoints import fields
 from ..measures.events import AskedEvents
+from ..probe_targets.events import USDT, Chosen, Events, EventTarget
 from ..questions.asked import Asked, Fault
 from ..questions.check import Unknown
 from ..questions.operands import MOST

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from ...converters.model import ValueType
-from ..apis.wanted import Wanted
+from ..probe_targets.wanted import Wanted
 from .protocol import Measure
 from .span_options import SpanOptions
 

@@ -10,8 +10,8 @@ from ...converters.model import ValueType
 from .protocol import Measure
 
 if TYPE_CHECKING:
-    from ..apis.events import Chosen
-    from ..apis.events import Events as Wanted
+    from ..probe_targets.events import Chosen
+    from ..probe_targets.events import Events as Wanted
     from ..questions.asked import Asked
     from .questions import Binder, Compile, Line
 

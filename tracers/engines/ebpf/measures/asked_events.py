@@ -7,7 +7,6 @@ from os.path import basename
 from typing import TYPE_CHECKING
 
 from .....converters.base.errors import StallscopeError
-from ....apis.events import TRACEPOINT
 from ....images.elf import ElfFile
 from ....images.functions import Function
 from ....images.usdt import UsdtProbe
@@ -16,6 +15,7 @@ from ....kernel.bytecode import Program
 from ....kernel.tracepoints import fields
 from ....kernel.uprobes import Way
 from ....measures.events import AskedEvents
+from ....probe_targets.events import TRACEPOINT
 from ....questions.asked import Asked, Bound, Fault
 from ....questions.source import Resume
 from .answers import Answers, Frame
