@@ -16,12 +16,12 @@ from .command.engine_options import engine_options
 from .command.question_options import make_asked, question_options
 from .command.run import run
 from .command.target_options import TargetsCommand, make_targets, target_options
+from .expressions.asked import Asked
 from .measures.calls import KernelCalls
 from .measures.commands import FUNC
 from .measures.events import Events
 from .probe_targets.events import Chosen
 from .probe_targets.events import Events as Wanted
-from .questions.asked import Asked
 
 
 @cli.command(

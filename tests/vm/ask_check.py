@@ -7,9 +7,9 @@ from dataclasses import replace
 from runner import FOLDER
 from stallscope.tracers.command.asking import Compiler
 from stallscope.tracers.engines.ebpf.measures.answers import LOSSES
+from stallscope.tracers.expressions.asked import Asked
 from stallscope.tracers.measures.calls import AskedCalls
 from stallscope.tracers.probe_targets.targets import Target, Targets
-from stallscope.tracers.questions.asked import Asked
 from tracing import Traced
 
 _ROUNDS = 20

@@ -12,7 +12,7 @@ from .protocol import Measure
 from .span_options import SpanOptions
 
 if TYPE_CHECKING:
-    from ..questions.asked import Asked
+    from ..expressions.asked import Asked
     from .questions import Binder, Compile, Line
 
 
