@@ -21,7 +21,7 @@ from stallscope.tracers.bcc_compiler.place import find
 from stallscope.tracers.engines.bcc.programs import Attached, make
 from stallscope.tracers.engines.bcc.source import Choice
 from stallscope.tracers.engines.bcc.tables import Tables
-from stallscope.tracers.engines.taken import LOST
+from stallscope.tracers.engines.named_rows import LOST
 from stallscope.tracers.holder.links import bpf
 from stallscope.tracers.kernel.bytecode import Program
 

@@ -13,8 +13,8 @@ from ...measures.offcpu import OffCpu
 from ...measures.oncpu import OnCpu
 from ...measures.protocol import find
 from ..limits import STACK
+from ..named_rows import NOT_SAMPLED
 from ..protocol import EngineUnavailable, Request
-from ..taken import NOT_SAMPLED
 from .recording import ANY_SWITCH, SWITCH, Rights
 
 _MOST_TARGETS = 1 << 12

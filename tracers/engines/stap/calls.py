@@ -21,8 +21,8 @@ from ...ioctls import commands, nvidia
 from ...ioctls.devices import Device, device_of
 from ...kernel.records import Origin
 from ...probe_targets import cuda
+from ..named_rows import Place
 from ..rows import LEFT_OUT, Timed
-from ..taken import Place
 from .call_places import CallPlaces, Key, Places, What, add_place, with_callers
 from .functions import Function
 from .threads import Part
