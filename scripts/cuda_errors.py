@@ -1,6 +1,7 @@
-"""Prints the table of CUDA's errors that ``tracers/apis/errors.tsv`` is.
+"""Prints the table of CUDA's errors that ``tracers/probe_targets/errors.tsv`` is.
 
-Usage: ``cuda_errors.py FOLDER >tracers/apis/errors.tsv``, with the folder of CUDA's headers (cuda.h, driver_types.h).
+Usage: ``cuda_errors.py FOLDER >tracers/probe_targets/errors.tsv``, with the folder of CUDA's headers (cuda.h,
+driver_types.h).
 The table has names and numbers: of CUresult, which the driver's functions return, and of cudaError.
 """
 

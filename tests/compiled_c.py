@@ -7,9 +7,9 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from stallscope.tracers.bcc.place import HEADERS
-from stallscope.tracers.questions import source as source_module
-from stallscope.tracers.questions.source import MapNumber, Resume
+from stallscope.tracers.bcc_compiler.place import HEADERS
+from stallscope.tracers.expressions import source as source_module
+from stallscope.tracers.expressions.source import MapNumber, Resume
 
 MASK = (1 << 64) - 1
 PRELUDE = """

@@ -9,8 +9,6 @@ import click
 
 from ..converters.base import cli
 from ..converters.writers.output import is_stdout
-from .apis.events import Chosen
-from .apis.events import Events as Wanted
 from .base.scope import Scope
 from .command import options
 from .command.call_options import call_options
@@ -18,10 +16,12 @@ from .command.engine_options import engine_options
 from .command.question_options import make_asked, question_options
 from .command.run import run
 from .command.target_options import TargetsCommand, make_targets, target_options
+from .expressions.asked import Asked
 from .measures.calls import KernelCalls
 from .measures.commands import FUNC
 from .measures.events import Events
-from .questions.asked import Asked
+from .probe_targets.events import Chosen
+from .probe_targets.events import Events as Wanted
 
 
 @cli.command(

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What user space tells of a function with its probe: which one it is, and how its result and its arguments are to be
- * read. Mirrored in tracers/apis/copies.py. */
+ * read. Mirrored in tracers/probe_targets/copies.py. */
 #ifndef STALLSCOPE_CALL_COOKIE_H
 #define STALLSCOPE_CALL_COOKIE_H
 

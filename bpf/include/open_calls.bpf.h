@@ -43,7 +43,7 @@ struct call_stack {
 	u64 ioctl;	   /* begin of the ioctl in which the last wait was */
 	u64 ioctl_blocked; /* … and its waits */
 	u64 ioctl_runnable;
-	u64 duration; /* ns, of the call that returns and is asked about; mirrored in tracers/questions/helpers.h */
+	u64 duration; /* ns, of the call that returns and is asked about; mirrored in tracers/expressions/helpers.h */
 	u64 returned; /* … and when it did */
 	struct open_call calls[CALL_DEPTH];
 	u64 arguments[CALL_ARGUMENTS]; /* of the innermost call, from 1 on: the BPF stack has no room */

@@ -12,7 +12,6 @@ import fuzz_seeds
 import numpy as np
 from fuzz_mutators import as_elf, havoc
 from fuzz_target import Target
-from stallscope.tracers.apis.entries import entry
 from stallscope.tracers.cpython import runtime
 from stallscope.tracers.dwarf import child
 from stallscope.tracers.dwarf.parameters import parameters_of
@@ -20,6 +19,7 @@ from stallscope.tracers.images import data_symbols, debugfile, needed, symtab, u
 from stallscope.tracers.images import functions as named
 from stallscope.tracers.images.elf import ElfError, ElfFile
 from stallscope.tracers.images.maps import AddressSpace, Mapping
+from stallscope.tracers.probe_targets.entries import entry
 from stallscope.tracers.symbols.lines import LineTool
 from stallscope.tracers.unwind import cache, chunks, compiler, golang
 from stallscope.tracers.unwind.functions import function_bounds

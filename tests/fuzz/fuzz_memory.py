@@ -18,9 +18,9 @@ from stallscope.tracers.cpython.functions import Inside
 from stallscope.tracers.cpython.layouts import Refused
 from stallscope.tracers.cpython.lines import line_of
 from stallscope.tracers.dwarf.parameters import parameters_of
+from stallscope.tracers.expressions.asked import Asked, Fault
 from stallscope.tracers.ioctls import devices
 from stallscope.tracers.kernel import process_events, records, stack_store
-from stallscope.tracers.questions.asked import Asked, Fault
 
 _LARGEST = 64 << 20
 _ADDRESS = (1 << 63) - 1

@@ -29,11 +29,11 @@ from stallscope.tracers.engines.perf.passing import Passing
 from stallscope.tracers.engines.perf.records import Records
 from stallscope.tracers.engines.perf.threads import Threads
 from stallscope.tracers.engines.stap import calls, module_file, threads, wakes
+from stallscope.tracers.expressions.asked import Asked, Fault
 from stallscope.tracers.images import data_maps, maps
 from stallscope.tracers.kernel import tracepoint_format
 from stallscope.tracers.measures.wakeup import WakeUp
 from stallscope.tracers.outside import lookups, mounts
-from stallscope.tracers.questions.asked import Asked, Fault
 from stallscope.tracers.symbols import kallsyms, lines, perfmap
 
 _ADDRESSES = np.array([0, 1, 0x1000, 0x400010, 0x7F0000000000, 1 << 63, (1 << 64) - 1], np.uint64)

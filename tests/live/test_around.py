@@ -15,7 +15,6 @@ from runner import Workload
 from stallscope.converters.model.around import CATEGORY, drawn_calls
 from stallscope.converters.model.scheduling import NO_STACK, Threads
 from stallscope.converters.writers import output as writers
-from stallscope.tracers.apis.targets import Target, Targets
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
 from stallscope.tracers.measures.calls import Calls
@@ -23,6 +22,7 @@ from stallscope.tracers.measures.ioctl import Ioctl
 from stallscope.tracers.measures.protocol import Measure
 from stallscope.tracers.measures.span_options import SpanOptions
 from stallscope.tracers.measures.timeline import Timeline
+from stallscope.tracers.probe_targets.targets import Target, Targets
 from tracing import Traced, collecting, run_traced
 
 pytestmark = pytest.mark.usefixtures("live")

@@ -14,16 +14,16 @@ import pytest
 from commands import Finished, load, run
 from runner import FOLDER
 from stallscope.converters.base.errors import StallscopeError
-from stallscope.tracers.apis.targets import Target, Targets
-from stallscope.tracers.bcc import place
+from stallscope.tracers.bcc_compiler import place
 from stallscope.tracers.command.asking import Compiler
 from stallscope.tracers.engines.ebpf.measures.answers import LOSSES
 from stallscope.tracers.engines.ebpf.measures.asked_calls import AskedCallsCollector
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
+from stallscope.tracers.expressions.asked import Asked
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
 from stallscope.tracers.kernel.uprobes import Way
 from stallscope.tracers.measures.calls import AskedCalls
-from stallscope.tracers.questions.asked import Asked
+from stallscope.tracers.probe_targets.targets import Target, Targets
 from test_cuda import truths
 from test_func import TRACE_FUNC
 from tracing import Trace

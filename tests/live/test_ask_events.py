@@ -18,17 +18,17 @@ from commands import Finished, load, run
 from postgres import HotRow, programs
 from runner import FOLDER
 from stallscope.converters.model.answers import MOST_VALUES
-from stallscope.tracers.apis.events import Events, EventTarget
-from stallscope.tracers.apis.targets import Target
 from stallscope.tracers.command.asking import Compiler
 from stallscope.tracers.engines.ebpf.measures.answers import LOSSES
 from stallscope.tracers.engines.ebpf.measures.asked_events import AskedEventsCollector
 from stallscope.tracers.engines.ebpf.measures.event_probes import chosen_in_kernel
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
+from stallscope.tracers.expressions.asked import Asked
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
 from stallscope.tracers.kernel.uprobes import Way
 from stallscope.tracers.measures.events import AskedEvents
-from stallscope.tracers.questions.asked import Asked
+from stallscope.tracers.probe_targets.events import Events, EventTarget
+from stallscope.tracers.probe_targets.targets import Target
 from test_ask import bcc, buckets, summary
 from test_func import TRACE_FUNC
 from tracing import Trace

@@ -18,11 +18,11 @@ from runner import FOLDER, Workload
 from stallscope.converters.model import Profile
 from stallscope.converters.phrases.remarks import worded
 from stallscope.tracers.base import procfs
-from stallscope.tracers.bcc.place import find
+from stallscope.tracers.bcc_compiler.place import find
 from stallscope.tracers.engines.bcc.programs import Attached, make
 from stallscope.tracers.engines.bcc.source import Choice
 from stallscope.tracers.engines.bcc.tables import Tables
-from stallscope.tracers.engines.taken import LOST
+from stallscope.tracers.engines.named_rows import LOST
 from stallscope.tracers.holder.links import bpf
 from stallscope.tracers.kernel.bytecode import Program
 

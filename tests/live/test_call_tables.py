@@ -22,7 +22,6 @@ from stallscope.converters.phrases.remarks import worded
 from stallscope.converters.summary.calls_view import rows
 from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
-from stallscope.tracers.apis.wanted import Library, Wanted
 from stallscope.tracers.engines.ebpf import folding
 from stallscope.tracers.engines.ebpf.measures.calls import CallsCollector
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
@@ -30,6 +29,7 @@ from stallscope.tracers.kernel.shapes import SHAPES, Shape
 from stallscope.tracers.measures.calls import Calls
 from stallscope.tracers.measures.ioctl import Ioctl
 from stallscope.tracers.measures.protocol import Measure
+from stallscope.tracers.probe_targets.wanted import Library, Wanted
 from tracing import Trace
 
 pytestmark = pytest.mark.usefixtures("live")

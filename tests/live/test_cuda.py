@@ -18,13 +18,13 @@ from commands import Tracer, load, run
 from runner import FOLDER, Workload
 from stallscope.converters.model.calls import CallTimes, lower_bound
 from stallscope.converters.phrases.remarks import worded
-from stallscope.tracers.apis.wanted import Library, Wanted
 from stallscope.tracers.engines.ebpf.measures.calls import LEFT, CallsCollector
 from stallscope.tracers.engines.ebpf.probes import KERNEL_BTF
 from stallscope.tracers.kernel.shapes import SHAPES, Shape
 from stallscope.tracers.kernel.uprobes import Way, best_way
 from stallscope.tracers.measures.calls import Calls
 from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.probe_targets.wanted import Library, Wanted
 from tracing import Trace, Traced, only_in_truth
 
 pytestmark = pytest.mark.usefixtures("live")

@@ -12,10 +12,10 @@ import pytest
 from commands import Tracer, load, run
 from runner import FOLDER, Workload
 from stallscope.converters.model import Profile, Sample
-from stallscope.tracers.apis.wanted import Library, Wanted
 from stallscope.tracers.engines.ebpf.measures.ioctl import IoctlCollector
 from stallscope.tracers.measures.calls import Calls
 from stallscope.tracers.measures.ioctl import Ioctl
+from stallscope.tracers.probe_targets.wanted import Library, Wanted
 from test_cuda import check, check_nesting, truths
 from tracing import Trace, Traced
 

@@ -14,9 +14,9 @@ import pytest
 from commands import Tracer, folded, load, run
 from runner import FOLDER
 from stallscope.converters.phrases.remarks import worded
-from stallscope.tracers.apis.targets import Target, Targets
 from stallscope.tracers.engines.ebpf.measures.calls import CallsCollector
 from stallscope.tracers.measures.calls import Calls
+from stallscope.tracers.probe_targets.targets import Target, Targets
 from test_cuda import CLOCK, CLOSE, truths
 from tracing import Trace
 

@@ -14,7 +14,6 @@ from pythons import interpreters
 from runner import HERE, SYSTEM_PYTHON, Workload
 from stallscope.converters.model.steps import Steps
 from stallscope.converters.summary.steps import steps_of
-from stallscope.tracers.apis.python_steps import PythonFunction
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf.measures.python_steps import PythonStepsCollector
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
@@ -22,6 +21,7 @@ from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.span_options import SpanOptions
 from stallscope.tracers.measures.steps import PythonSteps
 from stallscope.tracers.measures.timeline import Timeline
+from stallscope.tracers.probe_targets.python_steps import PythonFunction
 from tracing import SURVIVES, Traced, collecting, run_traced
 
 pytestmark = pytest.mark.usefixtures("live")

@@ -13,14 +13,14 @@ import pytest
 from commands import run
 from runner import FOLDER, SYSTEM_PYTHON
 from stallscope.converters.summary.steps import steps_of
-from stallscope.tracers.apis.steps import StepFunction, StepFunctions
-from stallscope.tracers.apis.wanted import Library
 from stallscope.tracers.engines.ebpf.measures.steps import StepsCollector
 from stallscope.tracers.measures import steps as measure
 from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.oncpu import OnCpu
 from stallscope.tracers.measures.span_options import SpanOptions
 from stallscope.tracers.measures.timeline import Timeline
+from stallscope.tracers.probe_targets.steps import StepFunction, StepFunctions
+from stallscope.tracers.probe_targets.wanted import Library
 from tracing import SURVIVES, Trace
 
 pytestmark = pytest.mark.usefixtures("live")

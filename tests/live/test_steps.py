@@ -11,13 +11,13 @@ from commands import run
 from runner import FOLDER
 from stallscope.converters.model.steps import Steps
 from stallscope.converters.summary.steps import steps_of
-from stallscope.tracers.apis.steps import StepFunction, StepFunctions
-from stallscope.tracers.apis.wanted import Library
 from stallscope.tracers.engines.ebpf.measures.steps import StepsCollector
 from stallscope.tracers.measures import steps as measure
 from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.span_options import SpanOptions
 from stallscope.tracers.measures.timeline import Timeline
+from stallscope.tracers.probe_targets.steps import StepFunction, StepFunctions
+from stallscope.tracers.probe_targets.wanted import Library
 from tracing import Trace, Traced
 
 pytestmark = pytest.mark.usefixtures("live")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from stallscope.tracers.base import capabilities
-from stallscope.tracers.bcc import compiler, place
+from stallscope.tracers.bcc_compiler import compiler, place
 from stallscope.tracers.func import main
 
 pytestmark = pytest.mark.usefixtures("live", "in_folder")

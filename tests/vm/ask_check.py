@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from runner import FOLDER
-from stallscope.tracers.apis.targets import Target, Targets
 from stallscope.tracers.command.asking import Compiler
 from stallscope.tracers.engines.ebpf.measures.answers import LOSSES
+from stallscope.tracers.expressions.asked import Asked
 from stallscope.tracers.measures.calls import AskedCalls
-from stallscope.tracers.questions.asked import Asked
+from stallscope.tracers.probe_targets.targets import Target, Targets
 from tracing import Traced
 
 _ROUNDS = 20

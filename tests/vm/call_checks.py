@@ -10,9 +10,6 @@ import ask_check
 from guest_traces import traced
 from runner import FOLDER
 from stallscope.converters.model import Profile
-from stallscope.tracers.apis import events as apis_of_events
-from stallscope.tracers.apis.events import EventTarget
-from stallscope.tracers.apis.wanted import Library, Wanted
 from stallscope.tracers.engines.ebpf.measures.calls import CallsCollector
 from stallscope.tracers.engines.ebpf.measures.event_probes import chosen_in_kernel
 from stallscope.tracers.engines.ebpf.measures.ioctl import IoctlCollector
@@ -20,6 +17,9 @@ from stallscope.tracers.kernel.uprobes import best_way
 from stallscope.tracers.measures.calls import Calls, KernelCalls
 from stallscope.tracers.measures.events import Events
 from stallscope.tracers.measures.ioctl import Ioctl
+from stallscope.tracers.probe_targets import events as apis_of_events
+from stallscope.tracers.probe_targets.events import EventTarget
+from stallscope.tracers.probe_targets.wanted import Library, Wanted
 
 
 def ioctl() -> str:

@@ -22,7 +22,6 @@ from stallscope.converters.model import Profile, Sample
 from stallscope.converters.model.locks import OWNER
 from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
-from stallscope.tracers.apis.wanted import Wanted
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf.measures.ioctl import IoctlCollector
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
@@ -33,6 +32,7 @@ from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.oncpu import OnCpu
 from stallscope.tracers.measures.protocol import Measure
 from stallscope.tracers.measures.wakeup import WakeUp
+from stallscope.tracers.probe_targets.wanted import Wanted
 from standin_driver import module_file
 from tracing import Traced, collecting, run_traced
 

@@ -14,13 +14,13 @@ from runner import Workload
 from stallscope.converters.model import Profile
 from stallscope.converters.model.calls import CallTimes
 from stallscope.converters.model.wakers import links, own_part
-from stallscope.tracers.apis.wanted import Library, Wanted
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
 from stallscope.tracers.measures.calls import Calls
 from stallscope.tracers.measures.ioctl import Ioctl
 from stallscope.tracers.measures.protocol import Measure
 from stallscope.tracers.measures.wakeup import WakeUp
+from stallscope.tracers.probe_targets.wanted import Library, Wanted
 from stap_check import FUNCTIONS, TOTALS, WORKLOAD, check_account, check_gone, ended, trace
 from stap_modules import CALLS, PRODUCER, module_of
 from tracing import collecting, run_traced

@@ -11,8 +11,8 @@ import click
 
 from ...converters.base.errors import StallscopeError
 from ...converters.base.text import printable, shortened
-from ..apis.wanted import Library, Wanted, is_safe
 from ..images.files import HOST
+from ..probe_targets.wanted import Library, Wanted, is_safe
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 _LONGEST = 80

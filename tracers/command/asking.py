@@ -5,21 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 
-from ..apis.entries import CODE
-from ..apis.targets import Target, Targets
-from ..bcc.compiler import compile_c
-from ..bcc.place import find
+from ..bcc_compiler.compiler import compile_c
+from ..bcc_compiler.place import find
 from ..dwarf.parameters import Parameters, member_names
 from ..engines.ebpf.measures.answers import planned, program_text
+from ..expressions.asked import Asked, Bound, Fault
+from ..expressions.check import Unknown
+from ..expressions.lexer import QuestionError
+from ..expressions.nodes import Node
 from ..images.elf import ElfError, ElfFile, FileSource
 from ..images.files import HOST
 from ..images.functions import Function, find_functions, function_names
 from ..measures.calls import AskedCalls
 from ..measures.span_options import SpanOptions
-from ..questions.asked import Asked, Bound, Fault
-from ..questions.check import Unknown
-from ..questions.lexer import QuestionError
-from ..questions.nodes import Node
+from ..probe_targets.entries import CODE
+from ..probe_targets.targets import Target, Targets
 from .arguments import parameters
 from .question_options import Printer, refusal
 from .target_list import address_in

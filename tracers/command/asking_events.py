@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 
-from ..apis.events import USDT, Chosen, Events, EventTarget
-from ..bcc.place import find
+from ..bcc_compiler.place import find
 from ..engines.ebpf.measures.event_questions import at_entry, at_places, of_tracepoint
+from ..expressions.asked import Asked, Fault
+from ..expressions.check import Unknown
+from ..expressions.operands import MOST
 from ..images.elf import ElfError, ElfFile, FileSource
 from ..images.files import HOST
 from ..images.usdt import Site, UsdtProbe, usdt_probes
 from ..kernel.tracepoints import fields
 from ..measures.events import AskedEvents
-from ..questions.asked import Asked, Fault
-from ..questions.check import Unknown
-from ..questions.operands import MOST
+from ..probe_targets.events import USDT, Chosen, Events, EventTarget
 from .asking import Binder, Compiler, check_target
 from .question_options import Printer, refusal
 

@@ -10,8 +10,6 @@ from typing import NamedTuple
 from ...converters.base.errors import StallscopeError
 from ...converters.base.text import printable, shortened, some
 from ...converters.base.units import plural
-from ..apis.entries import CODE, entry
-from ..apis.events import Chosen, Events, nearest
 from ..base.scope import Scope
 from ..engines.ebpf.measures.event_probes import KERNELS, NO_KPROBES, chosen_in_kernel, is_fast
 from ..engines.ebpf.measures.probed import of_another_machine
@@ -20,6 +18,8 @@ from ..images.files import HOST
 from ..images.functions import find_functions, function_names
 from ..images.usdt import UsdtProbe, usdt_probes
 from ..kernel.tracepoints import fields, has_kprobes
+from ..probe_targets.entries import CODE, entry
+from ..probe_targets.events import Chosen, Events, nearest
 from .target_list import address_in, opened_files
 
 _LONGEST = 120

@@ -12,7 +12,7 @@ import click
 
 from ...converters.base.errors import StallscopeError
 from ...converters.base.text import printable
-from ..questions.asked import Asked, Fault
+from ..expressions.asked import Asked, Fault
 
 if TYPE_CHECKING:
     from ..measures.questions import Line

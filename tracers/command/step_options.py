@@ -9,13 +9,13 @@ from typing import Any
 import click
 
 from ...converters.base.errors import StallscopeError
-from ..apis.python_steps import PythonFunction, python_function
-from ..apis.steps import StepFunction, StepFunctions
 from ..kernel.breakpoints import on_virtual_machine
 from ..measures.protocol import Measure
 from ..measures.span_options import SpanOptions
 from ..measures.steps import PythonSteps, Steps
 from ..measures.timeline import Timeline
+from ..probe_targets.python_steps import PythonFunction, python_function
+from ..probe_targets.steps import StepFunction, StepFunctions
 from . import options
 from .api_options import find_library
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...converters.base.errors import StallscopeError
-from ..bcc.compiler import compile_c
+from ..bcc_compiler.compiler import compile_c
 from ..engines.ebpf.health import Finding
 from ..engines.protocol import Engine
+from ..expressions.asked import Asked
+from ..expressions.plan import plan
+from ..expressions.source import names, source
 from ..measures.commands import COMMANDS
-from ..questions.asked import Asked
-from ..questions.plan import plan
-from ..questions.source import names, source
 from .engines import all_engines
 
 

@@ -9,8 +9,6 @@ from typing import NamedTuple
 from ...converters.base.errors import StallscopeError
 from ...converters.base.text import printable, shortened
 from ...converters.base.units import plural
-from ..apis.entries import CODE, entry
-from ..apis.targets import Target, Targets
 from ..base import procfs
 from ..base.scope import Scope
 from ..engines.ebpf.measures.probed import MOST_PROBES, root_of, unfit
@@ -19,6 +17,8 @@ from ..images.files import HOST, open_mapped
 from ..images.functions import find_functions, function_names
 from ..images.maps import read_maps
 from ..images.needed import needed
+from ..probe_targets.entries import CODE, entry
+from ..probe_targets.targets import Target, Targets
 from .arguments import parameters
 
 _LONGEST = 120

@@ -10,8 +10,8 @@ import click
 from ...converters.base import cli
 from ...converters.base.errors import StallscopeError
 from ...converters.base.text import printable
-from ..apis.events import Events, EventTarget, is_event
-from ..apis.targets import Target, Targets
+from ..probe_targets.events import Events, EventTarget, is_event
+from ..probe_targets.targets import Target, Targets
 from .options import Length
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...converters.base import helpers
-from ..questions import nodes
-from ..questions.asked import Asked
-from ..questions.nodes import RETVAL, Node
-from ..questions.syntax import Binary, Cast, Expression, Index, Member, Unary
-from ..questions.types import U64, Array, Integer, Members, Pointer, Struct, Type, Unreadable
+from ..expressions import nodes
+from ..expressions.asked import Asked
+from ..expressions.nodes import RETVAL, Node
+from ..expressions.syntax import Binary, Cast, Expression, Index, Member, Unary
+from ..expressions.types import U64, Array, Integer, Members, Pointer, Struct, Type, Unreadable
 
 SECONDS = 20
 """For the debug information of one file."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from ...converters.model import ValueType
-from ..apis.wanted import Wanted
+from ..probe_targets.wanted import Wanted
 from .protocol import Measure
 from .span_options import SpanOptions
 
 if TYPE_CHECKING:
-    from ..questions.asked import Asked
+    from ..expressions.asked import Asked
     from .questions import Binder, Compile, Line
 
 

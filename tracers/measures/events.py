@@ -10,9 +10,9 @@ from ...converters.model import ValueType
 from .protocol import Measure
 
 if TYPE_CHECKING:
-    from ..apis.events import Chosen
-    from ..apis.events import Events as Wanted
-    from ..questions.asked import Asked
+    from ..expressions.asked import Asked
+    from ..probe_targets.events import Chosen
+    from ..probe_targets.events import Events as Wanted
     from .questions import Binder, Compile, Line
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from ..expressions.asked import Bound, Fault
     from ..images.elf import ElfFile
     from ..images.functions import Function
-    from ..questions.asked import Bound, Fault
 
     Binder = Callable[[int, ElfFile, str, Sequence[Function]], list[Bound | Fault]]
     """What the questions mean for functions of an open file."""

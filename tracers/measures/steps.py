@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, ClassVar
 from .protocol import Measure
 
 if TYPE_CHECKING:
-    from ..apis.python_steps import PythonFunction
-    from ..apis.steps import StepFunctions
+    from ..probe_targets.python_steps import PythonFunction
+    from ..probe_targets.steps import StepFunctions
     from .span_options import SpanOptions
 
 

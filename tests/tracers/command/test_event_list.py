@@ -7,11 +7,11 @@ import re
 import pytest
 from runner import FOLDER
 from stallscope.converters.base.errors import StallscopeError
-from stallscope.tracers.apis.events import Chosen, Events, EventTarget
-from stallscope.tracers.apis.targets import Target
 from stallscope.tracers.command import event_list
 from stallscope.tracers.command.event_list import check, lines
 from stallscope.tracers.kernel.tracepoints import Field
+from stallscope.tracers.probe_targets.events import Chosen, Events, EventTarget
+from stallscope.tracers.probe_targets.targets import Target
 
 USDT = FOLDER / "usdt"
 

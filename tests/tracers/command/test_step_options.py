@@ -6,12 +6,12 @@ from typing import Any
 import click
 import pytest
 from stallscope.converters.base.errors import StallscopeError
-from stallscope.tracers.apis.python_steps import PythonFunction
 from stallscope.tracers.command import step_options
 from stallscope.tracers.command.step_options import make_steps
 from stallscope.tracers.measures.span_options import SpanOptions
 from stallscope.tracers.measures.steps import PythonSteps, Steps
 from stallscope.tracers.measures.timeline import Timeline
+from stallscope.tracers.probe_targets.python_steps import PythonFunction
 
 LIBC = next(Path("/lib").glob("*-linux-gnu/libc.so.6"))
 GIVEN: dict[str, Any] = {

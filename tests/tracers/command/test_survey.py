@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 from stallscope.converters.base.errors import StallscopeError
-from stallscope.tracers.bcc.compiler import Compiled
+from stallscope.tracers.bcc_compiler.compiler import Compiled
 from stallscope.tracers.command import survey
 from stallscope.tracers.command.engines import ENGINES
 from stallscope.tracers.engines.protocol import Engine, Outcome, Request

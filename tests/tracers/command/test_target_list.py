@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from matching import match_of
 from stallscope.converters.base.errors import StallscopeError
-from stallscope.tracers.apis.targets import Target, Targets
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.command.target_list import check, check_mapped, lines
+from stallscope.tracers.probe_targets.targets import Target, Targets
 
 SOURCE = """
 namespace shop {

@@ -6,9 +6,9 @@ import click
 import pytest
 from stallscope.converters.base import cli
 from stallscope.converters.base.errors import StallscopeError
-from stallscope.tracers.apis.events import Events
 from stallscope.tracers.command.target_options import make_targets
 from stallscope.tracers.func import main
+from stallscope.tracers.probe_targets.events import Events
 
 
 def parsed(*arguments: str) -> dict[str, Any]:

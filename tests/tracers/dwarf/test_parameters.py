@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from stallscope.tracers.dwarf.parameters import member_names, parameters_of
-from stallscope.tracers.questions import nodes
-from stallscope.tracers.questions.asked import Asked, Fault
-from stallscope.tracers.questions.types import Integer, Pointer, Struct
+from stallscope.tracers.expressions import nodes
+from stallscope.tracers.expressions.asked import Asked, Fault
+from stallscope.tracers.expressions.types import Integer, Pointer, Struct
 
 INTEGER = {"kind": "integer", "size": 4, "signed": True}
 

@@ -15,7 +15,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 from stallscope.tracers.dwarf import child
 from stallscope.tracers.dwarf.parameters import Parameters, read_parameters
-from stallscope.tracers.questions.types import Array, Integer, Pointer, Struct, Type, Unreadable
+from stallscope.tracers.expressions.types import Array, Integer, Pointer, Struct, Type, Unreadable
 
 C = """
 #include <stddef.h>

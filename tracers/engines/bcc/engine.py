@@ -15,8 +15,8 @@ from ...kernel.sampled_events import CLOCK
 from ...measures.offcpu import OffCpu
 from ...measures.oncpu import OnCpu
 from ...measures.protocol import Measure, find
+from ..named_rows import NamedRows, refuse
 from ..protocol import Engine, EngineUnavailable, Outcome, Request
-from ..taken import Taken, refuse
 
 _ENTRIES = 1 << 16
 
@@ -104,7 +104,7 @@ class Bcc(Engine):
             return _outcome(request, taken, None if interrupts.requested or not launch else launch.poll(), made.version)
 
 
-def _outcome(request: Request, taken: Taken, status: int | None, version: str) -> Outcome:
+def _outcome(request: Request, taken: NamedRows, status: int | None, version: str) -> Outcome:
     profile = taken.profile(request.measures, request.what)
     if status:
         profile.comments.insert(0, ending(status))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ....converters.model.losses import time_of
 from ....converters.model.states import BLOCKED, WOKEN
 from ....converters.model.states import PREEMPTED as PREEMPTED_STATE
-from ..taken import Account, shared_out
+from ..named_rows import Account, shared_out
 from .layouts import LOST_STACK, NEW, OTHER, PREEMPTED, KernelAccount, KernelPlace, Phase, WaitSum, state_name
 from .tables import Read
 

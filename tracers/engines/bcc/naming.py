@@ -14,7 +14,7 @@ from ...symbols.process import NOW, ProcessSpaces
 from ...symbols.symboliser import Symboliser
 from ..asleep import Asleep
 from ..ebpf.stacks import without_strays, without_tracing
-from ..taken import LOST, NO_STACK, NOT_SAMPLED, OTHER_STACKS, Place, add_wait
+from ..named_rows import LOST, NO_STACK, NOT_SAMPLED, OTHER_STACKS, Place, add_wait
 from .gathered import OTHER_STACK, Wait
 from .layouts import FRAMES, LOST_STACK, NEW, KernelPlace
 

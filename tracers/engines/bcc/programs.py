@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ....converters.base.errors import StallscopeError
-from ...bcc.compiler import compile_c
+from ...bcc_compiler.compiler import compile_c
 from ...kernel import perf_events
 from ...kernel.bytecode import Program, load, with_maps
 from ...kernel.libbpf import BpfError

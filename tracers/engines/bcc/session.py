@@ -25,8 +25,8 @@ from ...measures.protocol import find
 from ..asleep import Asleep
 from ..ebpf.following import Following
 from ..ends import Ends
+from ..named_rows import NO_STACK, NamedRows, Place, without_python
 from ..protocol import Request
-from ..taken import NO_STACK, Place, Taken, without_python
 from .gathered import Filter, Gathered
 from .layouts import Counter, KernelAccount, state_index
 from .naming import Named, named, process_names, with_sleepers
@@ -78,7 +78,7 @@ class Session:
         except OSError as error:
             self._notes.append(f"no perf events ({error.strerror}): programs that ended early may lack names")
 
-    def run(self, interrupts: Interrupts) -> Taken:
+    def run(self, interrupts: Interrupts) -> NamedRows:
         """Traces. StallscopeError when there is nothing to trace."""
         ends = Ends(self._scope, self._launch)
         try:
@@ -186,7 +186,7 @@ class Session:
         self._gathered.finish(living, self._times.ended, procfs.state)
 
     @no_collection()
-    def _taken(self) -> Taken:
+    def _taken(self) -> NamedRows:
         gathered, times = self._gathered, self._times
         waits = list(gathered.waits()) if find(self._request.measures, OffCpu) else []
         samples = find(self._request.measures, OnCpu)
@@ -201,7 +201,7 @@ class Session:
         losses = self._losses(found)
         threads = gathered.names | {tid: name for tid, name in self._names.items() if name}
         processes = process_names({account.pid for account in gathered.accounts}, self.spaces)
-        return Taken(
+        return NamedRows(
             times.wall, times.ended - times.began, rows, gathered.accounts, threads, processes, losses,
             [*self._notes, *self._scope.remarks(processes), *self._remarks(found, losses)],
         )  # fmt: skip

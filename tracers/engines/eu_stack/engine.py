@@ -13,8 +13,8 @@ from ...base.launch import Launch, ending
 from ...measures.offcpu import OffCpu
 from ...measures.oncpu import OnCpu
 from ...measures.protocol import Measure, find
+from ..named_rows import refuse
 from ..protocol import Engine, EngineUnavailable, Outcome, Request
-from ..taken import refuse
 from .access import require_access
 from .sampling import Sampling
 from .walker import Walker, find_eu_stack

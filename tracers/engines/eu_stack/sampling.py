@@ -21,8 +21,8 @@ from ...base.progress import Progress
 from ...base.scope import Scope
 from ...measures.oncpu import OnCpu
 from ..ends import Ends
+from ..named_rows import OTHER_STACKS, Account, NamedRows, all_conditions, without_python
 from ..protocol import EngineUnavailable, Request
-from ..taken import OTHER_STACKS, Account, Taken, all_conditions, without_python
 from .access import obstacle, unavailable
 from .following import Following
 from .threads import Threads
@@ -71,7 +71,7 @@ class Sampling:
         self._found: dict[int, Condition] = {}
         """Those at the end."""
 
-    def run(self, interrupts: Interrupts) -> Taken:
+    def run(self, interrupts: Interrupts) -> NamedRows:
         """Samples until the trace is to end. StallscopeError when there was no sample at all."""
         ends = Ends(self._scope, self._launch)
         if self._launch:  # it was named like this program until now, and may have ended already
@@ -154,7 +154,7 @@ class Sampling:
             if not self._scope.tids or tid in self._scope.tids:
                 self._threads.sample(tid, walk.letters.get(tid, ""), stack, max(weight, 1))
 
-    def _taken(self) -> Taken:
+    def _taken(self) -> NamedRows:
         self._unseen.look(self._threads.pids, self._threads.ended_on_cpu)
         used = self._unseen.used(self._threads.pids)  # before the last look: what ends in between is not in it
         self._look_at_times()
@@ -173,7 +173,7 @@ class Sampling:
             "samples": self._failed, "threads": self._threads.left_out,
             _UNSEEN: len(unseen), time_of(_UNSEEN): sum(unseen),
         }  # fmt: skip
-        return Taken(
+        return NamedRows(
             self._wall, now - self._began, {OnCpu.name: rows}, accounts, self._threads.names, self._processes, lost,
             [*self._remarks((now - self._began) / 1e9, accounts, missing), *self._scope.remarks(self._processes)],
             conditions=all_conditions(self._conditions, self._found, accounts),

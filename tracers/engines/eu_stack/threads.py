@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from ....converters.model import Frame, Stack
 from ....converters.model.states import BLOCKED, BY_LETTER, OTHER, RUNNING, TRACED, WOKEN
 from ...base import procfs
-from ..taken import NOT_SAMPLED, OTHER_STACKS, Account, Place, shared_out
+from ..named_rows import NOT_SAMPLED, OTHER_STACKS, Account, Place, shared_out
 from . import looks
 
 _NOT_SAMPLED: Stack = (Frame(NOT_SAMPLED, "other"),)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ....converters.model import Frame, Stack
 from ....converters.model.states import OTHER, PREEMPTED
-from ..taken import LOST, Account, shared_out
+from ..named_rows import LOST, Account, shared_out
 from .delays import OnCore
 
 Rows = dict[tuple[int, int, str, Stack, bool], list[int]]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from ....converters.model import Stack
 from ...base import procfs
-from ..taken import shared_out
+from ..named_rows import shared_out
 
 _TOGETHER = 64
 """Threads that are looked at in one go: what the last one does meanwhile counts as if it was after the look."""

@@ -22,8 +22,8 @@ from ...measures.protocol import Measure, find
 from ..asleep import Asleep
 from ..ends import Ends
 from ..limits import STACK
+from ..named_rows import NamedRows, Place, all_conditions, refuse, without_python
 from ..protocol import Engine, EngineUnavailable, Outcome, Request
-from ..taken import Place, Taken, all_conditions, refuse, without_python
 from . import whole_stacks
 from .options import How, Options, targets_of
 from .reading import Reading
@@ -96,7 +96,7 @@ def _ask(measures: Sequence[Measure]) -> tuple[Tool, Rights]:
     return perf, may
 
 
-def _run(options: Options, perf: Tool, launch: Launch | None, interrupts: Interrupts) -> Taken:
+def _run(options: Options, perf: Tool, launch: Launch | None, interrupts: Interrupts) -> NamedRows:
     request = options.request
     recording = start(perf, options.words(), options.fields(), interrupts)
     if request.gives_up:
@@ -175,7 +175,7 @@ def _of_python(has_names: bool) -> str:
 
 
 @no_collection()
-def _taken(options: Options, reading: Reading, wall: int, ended: int, cut: str) -> Taken:
+def _taken(options: Options, reading: Reading, wall: int, ended: int, cut: str) -> NamedRows:
     threads = reading.threads
     accounts = threads.finish(ended)
     rows: dict[str, Mapping[Place, Sequence[int]]] = {}
@@ -200,4 +200,4 @@ def _taken(options: Options, reading: Reading, wall: int, ended: int, cut: str) 
     if lost["events"] or threads.lost["stacks"]:
         remarks.append(_lossy(lost["events"], threads.taken, options))
     processes = {pid: threads.names.get(pid, "") for pid in {account.pid for account in accounts}}
-    return Taken(wall, ended - threads.began, rows, accounts, threads.names, processes, lost, remarks)
+    return NamedRows(wall, ended - threads.began, rows, accounts, threads.names, processes, lost, remarks)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from ....converters.model import Frame, Stack
 from ....converters.readers.perf.lines import parse_frames
 from ....converters.readers.perf.sched_events import parse as parse_sched
-from ..taken import OTHER_STACKS
+from ..named_rows import OTHER_STACKS
 from . import layouts
 from .names import ANONYMOUS as NO_FILE
 from .names import comm as name_of

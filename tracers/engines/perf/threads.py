@@ -15,7 +15,7 @@ from ....converters.model import Frame, Stack
 from ....converters.model.states import BY_LETTER, OTHER, RUNNABLE_STATES, RUNNING, WOKEN
 from ....converters.model.states import PREEMPTED as PREEMPTED_STATE
 from ..asleep import Asleep
-from ..taken import LOST, NO_STACK, NOT_SAMPLED, Account, Place, add_wait, shared_out
+from ..named_rows import LOST, NO_STACK, NOT_SAMPLED, Account, Place, add_wait, shared_out
 from . import records
 from .corrections import Counted, correct
 from .delays import Counts, Delay, OnCore

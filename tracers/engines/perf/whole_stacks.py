@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from ....converters.model import Stack
 from ..limits import MOST_STACK
-from ..taken import Place
+from ..named_rows import Place
 from .options import How
 from .records import ANONYMOUS
 

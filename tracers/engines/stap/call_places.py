@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ....converters.model import Frame, Module, Stack
 from ....converters.readers.stap.stacks import Stacks
-from ..taken import NO_STACK, Place
+from ..named_rows import NO_STACK, Place
 from .functions import Function
 
 _MOST_PLACES = 1 << 19

@@ -17,12 +17,12 @@ from ....converters.model.calls import BUCKETS, CallTimes, bucket_of
 from ....converters.model.states import RUNNING
 from ....converters.readers.stap.lines import Descriptor, Exit, FunctionCall, Inside, IoctlCall, Left, Line, Wait
 from ....converters.readers.stap.stacks import Stacks
-from ...apis import cuda
 from ...ioctls import commands, nvidia
 from ...ioctls.devices import Device, device_of
 from ...kernel.records import Origin
+from ...probe_targets import cuda
+from ..named_rows import Place
 from ..rows import LEFT_OUT, Timed
-from ..taken import Place
 from .call_places import CallPlaces, Key, Places, What, add_place, with_callers
 from .functions import Function
 from .threads import Part

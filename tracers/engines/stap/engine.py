@@ -34,8 +34,8 @@ from ...measures.wakeup import WakeUp
 from ...outside.reads import is_copy
 from ..asleep import Asleep
 from ..ends import Ends
+from ..named_rows import NamedRows, refuse
 from ..protocol import Engine, EngineUnavailable, Outcome, Request
-from ..taken import Taken, refuse
 from .choice import How
 from .compiling import Source, compile_module, find_stap, scripts_of
 from .described import described
@@ -316,7 +316,7 @@ def _run(
     taking_of: Callable[[Lines], Taking],
     launch: Launch | None,
     interrupts: Interrupts,
-) -> Taken:
+) -> NamedRows:
     """``taking_of`` takes the lines of the trace, after the first one."""
     lines = Lines()
     ends = Ends(request.scope, launch)

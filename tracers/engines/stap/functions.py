@@ -10,11 +10,11 @@ from typing import NamedTuple
 from ....converters.base.errors import StallscopeError
 from ....converters.base.text import printable, some
 from ....converters.base.units import plural
-from ...apis import cuda
-from ...apis.wanted import Wanted
 from ...images.elf import ElfError, ElfFile, FileSource
 from ...images.files import HOST
 from ...images.functions import find_functions, function_names, is_of_go
+from ...probe_targets import cuda
+from ...probe_targets.wanted import Wanted
 from ..protocol import EngineUnavailable
 from .module_file import ModuleFile
 

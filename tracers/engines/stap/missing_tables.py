@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ....converters.base.text import printable
 from ....converters.base.units import share
-from ..taken import Place
+from ..named_rows import Place
 
 _WORTH_A_REMARK = 0.01
 _MOST_FILES = 3

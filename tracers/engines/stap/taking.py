@@ -26,8 +26,8 @@ from ...measures.wakeup import WakeUp
 from ...symbols.kallsyms import Kallsyms
 from ...unwind.walking import Registers
 from ..asleep import Asleep
+from ..named_rows import NamedRows, Place, all_conditions, without_python
 from ..protocol import Request
-from ..taken import Place, Taken, all_conditions, without_python
 from ..timed import calls_by_process, parts_by_process
 from . import missing_tables
 from .calls import Calls
@@ -124,7 +124,7 @@ class Taking:
             if each:
                 each.waited(wait, parts)
 
-    def taken(self, request: Request, words: str, ended: int) -> Taken:
+    def taken(self, request: Request, words: str, ended: int) -> NamedRows:
         """All of it. ``words``: what staprun said on standard error."""
         self._lines.finish()
         accounts = self.threads.finish(ended)
@@ -156,7 +156,7 @@ class Taking:
         if self.calls:
             remarks += self.calls.remarks()
         remarks += [why for kind, why in LEFT_OUT.items() if find(self._measures, kind)]
-        return Taken(
+        return NamedRows(
             self._lines.wall,
             max(ended - self._lines.began, 0),
             rows,

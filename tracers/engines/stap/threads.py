@@ -12,7 +12,7 @@ from ....converters.model.states import BY_LETTER, OTHER, PREEMPTED, RUNNING, WO
 from ....converters.readers.stap.lines import Exec, Exit, Fork, Line, Name, Runs, Sampled, Wait, Woken
 from ....converters.readers.stap.stacks import Stacks
 from ..asleep import Asleep
-from ..taken import LOST, NO_STACK, NOT_SAMPLED, Account, Place, add_wait, shared_out
+from ..named_rows import LOST, NO_STACK, NOT_SAMPLED, Account, Place, add_wait, shared_out
 
 Origin = tuple[int, int]
 """Numbers of the kernel and the user stack."""

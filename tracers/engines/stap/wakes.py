@@ -23,8 +23,8 @@ from ...kernel.records import (
     Waker,
 )
 from ...measures.wakeup import WakeUp
+from ..named_rows import Place
 from ..rows import Row
-from ..taken import Place
 from ..wakers import Wakers
 from .threads import Filter, Part, Threads
 

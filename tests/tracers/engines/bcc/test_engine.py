@@ -9,7 +9,7 @@ import pytest
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.tracers.base import privilege
 from stallscope.tracers.base.scope import Scope
-from stallscope.tracers.bcc import compiler
+from stallscope.tracers.bcc_compiler import compiler
 from stallscope.tracers.engines.bcc import engine, programs
 from stallscope.tracers.engines.bcc.engine import Bcc
 from stallscope.tracers.engines.protocol import EngineUnavailable, Request

@@ -6,7 +6,7 @@ from stallscope.converters.model import Frame, Stack
 from stallscope.converters.model.states import INTERRUPTIBLE, WOKEN
 from stallscope.tracers.engines.asleep import Asleep
 from stallscope.tracers.engines.bcc.naming import with_sleepers
-from stallscope.tracers.engines.taken import NO_STACK, Place
+from stallscope.tracers.engines.named_rows import NO_STACK, Place
 
 NONE: Stack = (Frame(NO_STACK, "other"),)
 SLEEP: Stack = (Frame("main"), Frame("pause"))

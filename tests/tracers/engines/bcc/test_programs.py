@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from stallscope.converters.base.errors import StallscopeError
-from stallscope.tracers.bcc.place import find
+from stallscope.tracers.bcc_compiler.place import find
 from stallscope.tracers.engines.bcc import programs
 from stallscope.tracers.engines.bcc.source import SAMPLE, TRACEPOINTS, Choice
 from stallscope.tracers.kernel.tracepoint_format import Format

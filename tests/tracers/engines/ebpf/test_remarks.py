@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from captures import SLEEP, capture, key, profile
 from stallscope.converters.phrases.remarks import worded
-from stallscope.tracers.apis.python_steps import PythonFunction
 from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpuCollector
 from stallscope.tracers.engines.ebpf.measures.python_steps import PythonStepsCollector
 from stallscope.tracers.engines.ebpf.remarks import details
@@ -15,6 +14,7 @@ from stallscope.tracers.kernel.records import LOST, ExecRecord, Origin, WaitSum
 from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.span_options import SpanOptions
 from stallscope.tracers.measures.steps import PythonSteps
+from stallscope.tracers.probe_targets.python_steps import PythonFunction
 from stallscope.tracers.symbols.process import ProcessSpaces
 from stallscope.tracers.unwind.counts import Counts
 

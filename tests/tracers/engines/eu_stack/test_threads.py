@@ -10,7 +10,7 @@ from stallscope.converters.model import Frame, Stack
 from stallscope.tracers.base import procfs
 from stallscope.tracers.engines.eu_stack import threads as module
 from stallscope.tracers.engines.eu_stack.threads import Threads, started
-from stallscope.tracers.engines.taken import Account
+from stallscope.tracers.engines.named_rows import Account
 
 F: Stack = (Frame("f"),)
 G: Stack = (Frame("g"),)

@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 from stallscope.converters.model import Frame, Stack
 from stallscope.converters.model.states import INTERRUPTIBLE, OTHER, PREEMPTED, UNINTERRUPTIBLE, WOKEN
+from stallscope.tracers.engines.named_rows import LOST, Account
 from stallscope.tracers.engines.perf.corrections import Counted, Rows, correct
 from stallscope.tracers.engines.perf.delays import OnCore
-from stallscope.tracers.engines.taken import LOST, Account
 
 MS = 1_000_000
 F: Stack = (Frame("f"),)

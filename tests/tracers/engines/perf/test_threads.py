@@ -5,6 +5,7 @@ import random
 import pytest
 from stallscope.converters.model import Frame, Stack
 from stallscope.tracers.engines.asleep import Asleep
+from stallscope.tracers.engines.named_rows import Account
 from stallscope.tracers.engines.perf.records import (
     BAD,
     DROPPED,
@@ -19,7 +20,6 @@ from stallscope.tracers.engines.perf.records import (
     Record,
 )
 from stallscope.tracers.engines.perf.threads import Filter, Threads
-from stallscope.tracers.engines.taken import Account
 
 F: Stack = (Frame("f"),)
 G: Stack = (Frame("g"),)

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 from stallscope.converters.model import Frame, Module, Stack
+from stallscope.tracers.engines.named_rows import Place
 from stallscope.tracers.engines.perf.options import How
 from stallscope.tracers.engines.perf.whole_stacks import incomplete, remarks
-from stallscope.tracers.engines.taken import Place
 
 PROGRAM, LIBC = Module("/x/program"), Module("/usr/lib/libc.so.6")
 

@@ -12,7 +12,6 @@ import pytest
 from runner import FOLDER
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model.calls import WITHOUT_PROBE
-from stallscope.tracers.apis.wanted import Library, Wanted
 from stallscope.tracers.base.progress import Progress
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.protocol import EngineUnavailable, Request
@@ -28,6 +27,7 @@ from stallscope.tracers.measures.oncpu import OnCpu
 from stallscope.tracers.measures.protocol import Measure
 from stallscope.tracers.measures.timeline import Timeline
 from stallscope.tracers.measures.wakeup import WakeUp
+from stallscope.tracers.probe_targets.wanted import Library, Wanted
 
 PID = os.getpid()
 TEXT = f"""\

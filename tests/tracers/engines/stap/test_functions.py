@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from runner import FOLDER
 from stallscope.converters.base.errors import StallscopeError
-from stallscope.tracers.apis.wanted import Library, Wanted
 from stallscope.tracers.engines.protocol import EngineUnavailable
 from stallscope.tracers.engines.stap.functions import Chosen, Function, check, choose
 from stallscope.tracers.engines.stap.module_file import ModuleFile
+from stallscope.tracers.probe_targets.wanted import Library, Wanted
 
 SLEEPS = str(FOLDER / "sleeps")
 CUDA = str(FOLDER / "libcudart.so.12")

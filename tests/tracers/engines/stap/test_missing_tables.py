@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from stallscope.converters.model import Frame, Module
+from stallscope.tracers.engines.named_rows import Place
 from stallscope.tracers.engines.stap.missing_tables import remarks
-from stallscope.tracers.engines.taken import Place
 
 LIBPYTHON = "/usr/lib/libpython3.11.so.1.0"
 

@@ -12,9 +12,9 @@ from stallscope.converters.phrases.remarks import worded
 from stallscope.converters.readers.stap.lines import Fork, Lines, Name
 from stallscope.tracers.base.conditions import Conditions
 from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.engines.named_rows import NamedRows
 from stallscope.tracers.engines.protocol import Request
 from stallscope.tracers.engines.stap.taking import Taking
-from stallscope.tracers.engines.taken import Taken
 from stallscope.tracers.measures.ioctl import Ioctl
 
 TEXT = b"""\
@@ -37,7 +37,7 @@ end 2600 9
 """
 
 
-def taken(text: bytes = TEXT, words: str = "") -> Taken:
+def taken(text: bytes = TEXT, words: str = "") -> NamedRows:
     lines = Lines()
     first = list(lines.feed(text))
     taking = Taking(lines, (Ioctl(),))

@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 from .....converters.base.errors import StallscopeError
 from .....converters.base.units import plural
+from ....expressions.asked import Ask, Asked, Bound, formatted, number, plain
+from ....expressions.check import STRING
+from ....expressions.plan import PLACES, Plan, TooMuch, is_text, plan
+from ....expressions.source import PRINTS_PER_SECOND, Loss, MapNumber, Resume, names, saved_size, source
 from ....kernel.bpfmap import RingBuffer
 from ....kernel.bpfobject import Object
 from ....kernel.bytecode import Kind, OwnMap, Program, load, with_maps
 from ....measures.questions import Compile, Line
-from ....questions.asked import Ask, Asked, Bound, formatted, number, plain
-from ....questions.check import STRING
-from ....questions.plan import PLACES, Plan, TooMuch, is_text, plan
-from ....questions.source import PRINTS_PER_SECOND, Loss, MapNumber, Resume, names, saved_size, source
 
 _KINDS = 256
 """Functions whose arguments differ: half of the entries of call_questions of bpf/include/asked_calls.bpf.h; of events,

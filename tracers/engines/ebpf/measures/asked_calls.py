@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from .....converters.base.errors import StallscopeError
+from ....expressions.asked import Asked, Bound, Fault
 from ....images.elf import ElfFile
 from ....images.functions import Function
 from ....kernel.bpfobject import Link, Object
 from ....kernel.uprobes import Way
 from ....measures.calls import AskedCalls
-from ....questions.asked import Asked, Bound, Fault
 from .answers import CALLS, Answers, Frame
 from .calls import CallsCollector
 from .probed import Probed

@@ -7,7 +7,8 @@ from os.path import basename
 from typing import TYPE_CHECKING
 
 from .....converters.base.errors import StallscopeError
-from ....apis.events import TRACEPOINT
+from ....expressions.asked import Asked, Bound, Fault
+from ....expressions.source import Resume
 from ....images.elf import ElfFile
 from ....images.functions import Function
 from ....images.usdt import UsdtProbe
@@ -16,8 +17,7 @@ from ....kernel.bytecode import Program
 from ....kernel.tracepoints import fields
 from ....kernel.uprobes import Way
 from ....measures.events import AskedEvents
-from ....questions.asked import Asked, Bound, Fault
-from ....questions.source import Resume
+from ....probe_targets.events import TRACEPOINT
 from .answers import Answers, Frame
 from .asked_calls import QUESTIONS
 from .event_probes import KERNELS, EventProbes

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from .....converters.model.call_ioctls import CallIoctls
 from .....converters.model.copies import Copies
-from ....apis import copies
 from ....kernel.bpfobject import Object
 from ....kernel.records import Origin
 from ....kernel.sum_table import SumTable
+from ....probe_targets import copies
 from .open_calls import Part
 from .probed import Probe
 

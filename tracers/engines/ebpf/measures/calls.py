@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from .....converters.base.units import plural, share
 from .....converters.model.calls import BUCKETS, LEFT, WITHOUT_PROBE, CallTimes
 from .....converters.model.states import PREEMPTED, RUNNING, WOKEN
-from ....apis import cuda
 from ....images.maps import Mapping as MappedFile
 from ....kernel.bpfobject import Link, Object
 from ....kernel.records import NEW, STATES, Origin
@@ -20,6 +19,7 @@ from ....kernel.sum_table import SumTable
 from ....kernel.uprobes import Way, best_way
 from ....measures.calls import Calls
 from ....measures.ioctl import Ioctl
+from ....probe_targets import cuda
 from ...rows import Row, Timed
 from .call_parts import OTHER_FUNCTIONS, CallParts
 from .ioctl_records import NUMBER_SHIFT, plain

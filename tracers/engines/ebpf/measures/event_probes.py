@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from .....converters.base.errors import StallscopeError
 from .....converters.base.text import printable, some
 from .....converters.base.units import plural
-from ....apis.entries import CODE, entry
-from ....apis.events import KERNEL, TRACEPOINT, Chosen, Events, nearest
 from ....holder.links import Place
 from ....images.elf import ElfError, ElfFile, FileSource
 from ....images.functions import Function, find_functions, function_names
@@ -18,6 +16,8 @@ from ....kernel.bpfobject import Object
 from ....kernel.libbpf import BpfError
 from ....kernel.tracepoints import attach_function, attach_tracepoint, has_kprobes, kernel_functions, tracepoints
 from ....kernel.uprobes import Way
+from ....probe_targets.entries import CODE, entry
+from ....probe_targets.events import KERNEL, TRACEPOINT, Chosen, Events, nearest
 from .probed import MOST_PROBES, Probe, Probed, of_another_machine
 
 NUMBER = (1 << 32) - 1

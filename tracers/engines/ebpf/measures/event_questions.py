@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from ....expressions.asked import Asked, Bound, Fault
+from ....expressions.check import BUILT_IN, NO_RETURN, OF_THREADS
+from ....expressions.fields import Told, named_fields
+from ....expressions.nodes import OF_RETURNS, Node
+from ....expressions.operands import places
 from ....images.usdt import UsdtProbe
-from ....questions.asked import Asked, Bound, Fault
-from ....questions.check import BUILT_IN, NO_RETURN, OF_THREADS
-from ....questions.fields import Told, named_fields
-from ....questions.nodes import OF_RETURNS, Node
-from ....questions.operands import places
 
 _AT_ENTRY = {name: node for name, node in BUILT_IN.items() if name not in OF_RETURNS}
 

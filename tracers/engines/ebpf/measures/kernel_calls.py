@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from .....converters.base.text import some
 from .....converters.base.units import plural
-from ....apis.events import Chosen
 from ....kernel.bpfobject import Link, Object, Program
 from ....kernel.libbpf import BpfError
 from ....kernel.records import Origin
 from ....kernel.tracepoints import attach_function
 from ....kernel.uprobes import Way
 from ....measures.calls import Calls, KernelCalls
+from ....probe_targets.events import Chosen
 from ...rows import Row, Timed
 from .calls import CallsCollector, Time
 from .event_probes import KERNELS, refusal

@@ -9,9 +9,6 @@ from typing import NamedTuple
 from .....converters.base.text import printable, shortened, some
 from .....converters.base.units import plural
 from .....converters.names.demangle import Demangler
-from ....apis import copies, cuda
-from ....apis.entries import CODE, entry
-from ....apis.wanted import Wanted, is_safe
 from ....base.budget import Seconds, reading
 from ....holder.links import Place
 from ....holder.making import NO_TIME, NOT_SUPPORTED, SECONDS
@@ -23,6 +20,9 @@ from ....kernel.attaching import WithheldError, attach_possible
 from ....kernel.bpfobject import Link, Object
 from ....kernel.libbpf import BpfError
 from ....kernel.uprobes import Way
+from ....probe_targets import copies, cuda
+from ....probe_targets.entries import CODE, entry
+from ....probe_targets.wanted import Wanted, is_safe
 
 _ERRORS = 1 << 32
 """COOKIE_ERRORS of bpf/include/call_cookie.h."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from .....converters.base.text import printable
 from .....converters.base.units import duration, plural
-from ....apis.python_steps import PythonFunction
 from ....base import procfs
 from ....cpython.functions import Function, Inside, function_at
 from ....cpython.inside import inside_of
@@ -26,6 +25,7 @@ from ....images.maps import Mapping as MappedFile
 from ....kernel.bpfobject import Link, Object
 from ....kernel.records import RECORD_STEP, RUNNING, Origin
 from ....measures.steps import PythonSteps
+from ....probe_targets.python_steps import PythonFunction
 from ...rows import Row
 from .probed import root_of
 from .protocol import SCHEDULER, Collector, Ended

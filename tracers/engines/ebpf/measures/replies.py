@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from .....converters.base.text import printable, some
 from .....converters.model.answers import MOST_VALUES, Answer, bounds
+from ....expressions.asked import Ask, Asked
+from ....expressions.source import Loss
 from ....measures.questions import Line
-from ....questions.asked import Ask, Asked
-from ....questions.source import Loss
 from .answers import LOSSES, Answers
 from .answers import remarks as told
 from .protocol import Collector

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ....apis.steps import title
 from ....kernel.uprobes import Way
 from ....measures.calls import Calls
 from ....measures.steps import Steps
+from ....probe_targets.steps import title
 from ...rows import Row, Timed
 from .calls import CallsCollector
 from .protocol import Ended

@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from runner import FOLDER
 from stallscope.converters.base.errors import StallscopeError
-from stallscope.tracers.apis.events import Chosen, Events, EventTarget
-from stallscope.tracers.apis.targets import Target
 from stallscope.tracers.engines.ebpf.measures import event_probes
 from stallscope.tracers.engines.ebpf.measures.event_probes import EventProbes, chosen_in_kernel
 from stallscope.tracers.holder.links import Place
@@ -19,6 +17,8 @@ from stallscope.tracers.images.maps import Mapping
 from stallscope.tracers.kernel.attaching import Attached
 from stallscope.tracers.kernel.libbpf import BpfError
 from stallscope.tracers.kernel.uprobes import Way
+from stallscope.tracers.probe_targets.events import Chosen, Events, EventTarget
+from stallscope.tracers.probe_targets.targets import Target
 
 ME = os.getpid()
 USDT = FOLDER / "usdt"

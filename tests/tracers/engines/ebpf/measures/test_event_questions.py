@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 from stallscope.tracers.engines.ebpf.measures.event_questions import at_entry, at_places, of_tracepoint
+from stallscope.tracers.expressions.asked import Asked, Bound, Fault
+from stallscope.tracers.expressions.nodes import Input
+from stallscope.tracers.expressions.types import U64
 from stallscope.tracers.images.usdt import Site, UsdtProbe
 from stallscope.tracers.kernel.tracepoints import Field
-from stallscope.tracers.questions.asked import Asked, Bound, Fault
-from stallscope.tracers.questions.nodes import Input
-from stallscope.tracers.questions.types import U64
 
 FIELDS = [Field("pid_t", "pid", 8, 4, is_signed=True), Field("int", "prev_prio", 12, 4, is_signed=True)]
 

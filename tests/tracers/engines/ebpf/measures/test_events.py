@@ -5,8 +5,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from stallscope.tracers.apis import events as apis
-from stallscope.tracers.apis.events import Chosen, EventTarget
 from stallscope.tracers.engines.ebpf.measures.event_probes import KERNELS
 from stallscope.tracers.engines.ebpf.measures.events import EventsCollector
 from stallscope.tracers.engines.ebpf.measures.probed import Probe
@@ -16,10 +14,12 @@ from stallscope.tracers.kernel.bpfobject import Object
 from stallscope.tracers.kernel.records import ORIGIN, RUNNING
 from stallscope.tracers.kernel.uprobes import Way
 from stallscope.tracers.measures.events import Events
+from stallscope.tracers.probe_targets import events as targets
+from stallscope.tracers.probe_targets.events import Chosen, EventTarget
 
 NONE = Ended(0, 1, [])
 PROBES = [Probe("shop:sale", "/x/libshop.so", True), Probe("sched:sched_process_exec", KERNELS, True)]
-WANTED = apis.Events.all_of([], [EventTarget.parse("u:libshop.so:sale")])
+WANTED = targets.Events.all_of([], [EventTarget.parse("u:libshop.so:sale")])
 
 
 def measured(*rows: tuple[int, int, int, int], lost: int = 0) -> EventsCollector:
@@ -55,7 +55,7 @@ def test_only_what_is_needed_is_loaded() -> None:
     assert EventsCollector(Events(WANTED, chosen=Chosen()), way=Way.MULTI).attach_types() == {"events_user": 48}
     assert EventsCollector(Events(WANTED, chosen=Chosen()), way=Way.SINGLE).attach_types() == {}
     kernels = EventsCollector(
-        Events(apis.Events(), chosen=Chosen(("sched:sched_switch",), ("vfs_read",))), way=Way.MULTI
+        Events(targets.Events(), chosen=Chosen(("sched:sched_switch",), ("vfs_read",))), way=Way.MULTI
     )
     assert kernels.placed == ("events_tracepoint", "events_kernel")
     assert kernels.attach_types() == {}

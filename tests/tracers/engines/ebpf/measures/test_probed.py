@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from stallscope.tracers.apis.wanted import Library, Wanted
 from stallscope.tracers.engines.ebpf.measures import probed
 from stallscope.tracers.engines.ebpf.measures.probed import Probed
 from stallscope.tracers.holder.links import Place
@@ -18,6 +17,7 @@ from stallscope.tracers.images.maps import Mapping
 from stallscope.tracers.kernel.attaching import Attached, WithheldError
 from stallscope.tracers.kernel.libbpf import BpfError
 from stallscope.tracers.kernel.uprobes import Way
+from stallscope.tracers.probe_targets.wanted import Library, Wanted
 
 SOURCE = """
 int cudaMalloc(int x) { return x + __builtin_return_address(0) != 0; }

@@ -3,7 +3,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from stallscope.tracers.apis.python_steps import PythonFunction
 from stallscope.tracers.cpython.functions import Function
 from stallscope.tracers.engines.ebpf.measures.protocol import Ended
 from stallscope.tracers.engines.ebpf.measures.python_steps import PythonStepsCollector
@@ -13,6 +12,7 @@ from stallscope.tracers.kernel.records import RECORD_STEP
 from stallscope.tracers.measures.protocol import columns_of
 from stallscope.tracers.measures.span_options import SpanOptions
 from stallscope.tracers.measures.steps import PythonSteps
+from stallscope.tracers.probe_targets.python_steps import PythonFunction
 
 STEP = Function("Model.step", "/opt/train.py", 3, (3, 12), b"")
 OTHER = Function("step", "/opt/train.py", 30, (3, 12), b"")

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 from stallscope.tracers import measures as specifications
-from stallscope.tracers.apis.events import Chosen
-from stallscope.tracers.apis.events import Events as Wanted
 from stallscope.tracers.engines.ebpf.engine import Ebpf
 from stallscope.tracers.engines.ebpf.measures.registry import COLLECTORS, collectors, with_gil
 from stallscope.tracers.measures.calls import Calls, KernelCalls
@@ -21,6 +19,8 @@ from stallscope.tracers.measures.oncpu import OnCpu
 from stallscope.tracers.measures.protocol import Measure
 from stallscope.tracers.measures.timeline import Timeline
 from stallscope.tracers.measures.wakeup import WakeUp
+from stallscope.tracers.probe_targets.events import Chosen
+from stallscope.tracers.probe_targets.events import Events as Wanted
 
 
 def names() -> set[str]:

@@ -4,8 +4,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from stallscope.tracers.apis.steps import StepFunction, StepFunctions
-from stallscope.tracers.apis.wanted import Library
 from stallscope.tracers.engines.ebpf.measures.probed import Probe
 from stallscope.tracers.engines.ebpf.measures.protocol import Ended
 from stallscope.tracers.engines.ebpf.measures.spans import Spans
@@ -14,6 +12,8 @@ from stallscope.tracers.kernel.uprobes import Way
 from stallscope.tracers.measures.protocol import columns_of
 from stallscope.tracers.measures.span_options import SpanOptions
 from stallscope.tracers.measures.steps import Steps
+from stallscope.tracers.probe_targets.steps import StepFunction, StepFunctions
+from stallscope.tracers.probe_targets.wanted import Library
 
 FUNCTIONS = StepFunctions.of([StepFunction(Library("/opt/lib/libtrain.so"), "step")])
 

@@ -64,7 +64,7 @@ class Place:
 
 
 @dataclass
-class Taken:
+class NamedRows:
     """All of it. Rows are by name of the measure: their values are those of the measure's columns."""
 
     began_wall: int

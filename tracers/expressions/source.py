@@ -11,8 +11,8 @@ from enum import IntEnum
 from pathlib import Path
 
 from .asked import Ask
+from .c_expressions import expression, field_text
 from .check import COMM, STRING
-from .expressions import expression, field_text
 from .nodes import FieldText, Input, Node, Read, Saved, is_signed
 from .plan import Part, Plan, is_text
 

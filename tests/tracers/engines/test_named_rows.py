@@ -6,8 +6,8 @@ from stallscope.converters.model import Frame, Stack
 from stallscope.converters.model.processes import LATENCY_BUCKETS, CpuLimit
 from stallscope.tracers.base.conditions import Condition
 from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.engines.named_rows import Account, NamedRows, Place, refuse, shared_out
 from stallscope.tracers.engines.protocol import EngineUnavailable, Request
-from stallscope.tracers.engines.taken import Account, Place, Taken, refuse, shared_out
 from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.oncpu import OnCpu
 
@@ -21,7 +21,7 @@ def test_profile() -> None:
         "offcpu": {Place(1, 2, "interruptible", F, True): [150, 2, 50, 100]},
         "oncpu": {Place(1, 2, "running", F): (100, 7)},
     }
-    taken = Taken(5, 300, rows, [account], {2: "t"}, {1: "p"}, {"events": 4}, ["x"])
+    taken = NamedRows(5, 300, rows, [account], {2: "t"}, {1: "p"}, {"events": 4}, ["x"])
     profile = taken.profile((OffCpu(time="wall"), OnCpu(time="wall")), "Wall-clock time")
     assert [column.name for column in profile.value_types] == ["wall", "count", "min", "max", "samples"]
     wait, running = profile.samples
@@ -42,7 +42,7 @@ def test_equal_labels_are_one_object() -> None:
     """Readers of labels look them up by identity: those of one thread's rows, of which there may be very many."""
     places = [Place(1, 2, "interruptible", (Frame(name),)) for name in "fg"]
     rows = {"offcpu": dict.fromkeys([*places, Place(1, 3, "interruptible", F)], (1, 1, 1, 1))}
-    one, two, other = Taken(0, 1, rows, [], {}, {1: "p"}).profile((OffCpu(),), "Time").samples
+    one, two, other = NamedRows(0, 1, rows, [], {}, {1: "p"}).profile((OffCpu(),), "Time").samples
     assert one.labels is two.labels
     assert dict(other.labels)["tid"] == 3
 
@@ -55,7 +55,7 @@ def test_processes() -> None:
     for account, ns in ((accounts[0], 2_000), (accounts[2], 1_000), (accounts[2], 2_047)):
         account.waited_for_core(ns)
     rows = {"offcpu": {Place(1, 2, "interruptible", F): [50, 1, 50, 50]}}
-    taken = Taken(0, 100, rows, accounts, {}, {1: "p", 2: "q"}, conditions={1: condition})
+    taken = NamedRows(0, 100, rows, accounts, {}, {1: "p", 2: "q"}, conditions={1: condition})
     profile = taken.profile((OffCpu(),), "Time")
     one, two = profile.processes
     assert (one.pid, one.process, one.cpus, one.limits, one.script) == (1, "p", "0-1", (limit,), "train.py")
@@ -68,14 +68,14 @@ def test_processes() -> None:
 
 
 def test_an_engine_that_does_not_look_at_processes_tells_nothing_of_them() -> None:
-    assert not Taken(0, 1, {}, [Account(1, 1, 0, 1)], {}, {}).profile((OffCpu(),), "Time").processes
+    assert not NamedRows(0, 1, {}, [Account(1, 1, 0, 1)], {}, {}).profile((OffCpu(),), "Time").processes
 
 
 def test_names_and_titles() -> None:
     def title(*names: str) -> str:
         accounts = [Account(pid, pid, 0, 1) for pid in range(1, len(names) + 1)]
         processes = {pid: name for pid, name in enumerate(names, 1) if name}
-        return Taken(0, 1, {}, accounts, {}, processes).profile((OffCpu(),), "Time").title
+        return NamedRows(0, 1, {}, accounts, {}, processes).profile((OffCpu(),), "Time").title
 
     assert title() == "Time"
     assert title("a", "b", "a") == "Time of 2 × a, b"

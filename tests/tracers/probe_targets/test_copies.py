@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.tracers.apis import cuda
-from stallscope.tracers.apis.copies import COPY, DIRECTIONS, cookie, is_async
+from stallscope.tracers.probe_targets import cuda
+from stallscope.tracers.probe_targets.copies import COPY, DIRECTIONS, cookie, is_async
 
 
 def fields(name: str) -> dict[str, int]:

@@ -3,10 +3,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from stallscope.tracers.questions import nodes
-from stallscope.tracers.questions.asked import Asked
-from stallscope.tracers.questions.plan import PLACES, Plan, TooMuch, plan
-from stallscope.tracers.questions.source import source
+from stallscope.tracers.expressions import nodes
+from stallscope.tracers.expressions.asked import Asked
+from stallscope.tracers.expressions.plan import PLACES, Plan, TooMuch, plan
+from stallscope.tracers.expressions.source import source
 
 
 def planned(where: str = "", *sums: str) -> Plan:

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.tracers.questions.asked import Asked
-from stallscope.tracers.questions.plan import plan
-from stallscope.tracers.questions.source import names, saved_size, source
+from stallscope.tracers.expressions.asked import Asked
+from stallscope.tracers.expressions.plan import plan
+from stallscope.tracers.expressions.source import names, saved_size, source
 
 
 def made(**options: list[str]) -> str:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from stallscope.converters.base.errors import StallscopeError
-from stallscope.tracers.bcc.place import HEADERS, find
+from stallscope.tracers.bcc_compiler.place import HEADERS, find
 
 
 def test_the_first_folder_that_has_bcc(tmp_path: Path) -> None:

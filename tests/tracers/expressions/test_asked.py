@@ -3,8 +3,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from stallscope.tracers.questions.asked import Ask, Asked, Fault, formatted, number
-from stallscope.tracers.questions.types import Integer, Words
+from stallscope.tracers.expressions.asked import Ask, Asked, Fault, formatted, number
+from stallscope.tracers.expressions.types import Integer, Words
 
 
 def test_all_questions() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from stallscope.converters.base.errors import StallscopeError
-from stallscope.tracers.bcc.compiler import compile_c
+from stallscope.tracers.bcc_compiler.compiler import compile_c
 
 GOOD = """
 __version__ = "9.9"

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from stallscope.tracers.apis.steps import StepFunction, StepFunctions, title
-from stallscope.tracers.apis.wanted import Library
+from stallscope.tracers.probe_targets.steps import StepFunction, StepFunctions, title
+from stallscope.tracers.probe_targets.wanted import Library
 
 HERE = (1, 2)
 ONE, TWO = Library("libtrain.so.1"), Library("/opt/train", (3, 4))

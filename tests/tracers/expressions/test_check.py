@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.tracers.questions import nodes
-from stallscope.tracers.questions.check import BUILT_IN, Checker, Unknown
-from stallscope.tracers.questions.lexer import QuestionError
-from stallscope.tracers.questions.nodes import Node
-from stallscope.tracers.questions.parser import parse
-from stallscope.tracers.questions.types import TEXT, Array, Integer, Members, Pointer, Struct, Type, Unreadable, Words
+from stallscope.tracers.expressions import nodes
+from stallscope.tracers.expressions.check import BUILT_IN, Checker, Unknown
+from stallscope.tracers.expressions.lexer import QuestionError
+from stallscope.tracers.expressions.nodes import Node
+from stallscope.tracers.expressions.parser import parse
+from stallscope.tracers.expressions.types import TEXT, Array, Integer, Members, Pointer, Struct, Type, Unreadable, Words
 
 
 class Known(Members):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import capstone
 import pytest
-from stallscope.tracers.apis.entries import Entry, entry
+from stallscope.tracers.probe_targets.entries import Entry, entry
 
 ENDBR = "f30f1efa"
 

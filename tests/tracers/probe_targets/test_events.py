@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 import pytest
-from stallscope.tracers.apis.events import Events, EventTarget, is_event, nearest
-from stallscope.tracers.apis.targets import Target
+from stallscope.tracers.probe_targets.events import Events, EventTarget, is_event, nearest
+from stallscope.tracers.probe_targets.targets import Target
 
 HERE = (1, 2)
 

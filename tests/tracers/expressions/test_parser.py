@@ -3,9 +3,9 @@ from __future__ import annotations
 import random
 
 import pytest
-from stallscope.tracers.questions.lexer import QuestionError
-from stallscope.tracers.questions.parser import parse
-from stallscope.tracers.questions.syntax import Binary, Cast, Expression, Index, Member, Name, Number, Text, Unary
+from stallscope.tracers.expressions.lexer import QuestionError
+from stallscope.tracers.expressions.parser import parse
+from stallscope.tracers.expressions.syntax import Binary, Cast, Expression, Index, Member, Name, Number, Text, Unary
 
 
 def shown(tree: Expression) -> str:  # noqa: PLR0911

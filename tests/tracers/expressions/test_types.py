@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.tracers.questions.types import NO_FLOATS, TEXT, TYPES, Array, Integer, Pointer, of_name
+from stallscope.tracers.expressions.types import NO_FLOATS, TEXT, TYPES, Array, Integer, Pointer, of_name
 
 
 def test_sizes_and_titles() -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.tracers.apis.python_steps import PythonFunction, python_function
+from stallscope.tracers.probe_targets.python_steps import PythonFunction, python_function
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.tracers.apis import cuda
+from stallscope.tracers.probe_targets import cuda
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from compiled_c import MASK, run_c
-from stallscope.tracers.questions import nodes
-from stallscope.tracers.questions.asked import Asked
-from stallscope.tracers.questions.expressions import expression
-from stallscope.tracers.questions.nodes import Node
+from stallscope.tracers.expressions import nodes
+from stallscope.tracers.expressions.asked import Asked
+from stallscope.tracers.expressions.c_expressions import expression
+from stallscope.tracers.expressions.nodes import Node
 
 ARGUMENTS = {"arg1": 5, "arg2": (1 << 64) - 3, "arg3": 1 << 40, "arg4": 0, "arg5": 0x80, "retval": -7}
 REGISTERS = {"arg1": "di", "arg2": "si", "arg3": "dx", "arg4": "cx", "arg5": "r8", "retval": "ax"}

@@ -3,7 +3,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from stallscope.tracers.questions.lexer import LONGEST, Kind, QuestionError, words
+from stallscope.tracers.expressions.lexer import LONGEST, Kind, QuestionError, words
 
 
 def test_words_have_their_places() -> None:

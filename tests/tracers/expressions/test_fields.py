@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from compiled_c import MASK, run_c
+from stallscope.tracers.expressions.asked import Asked, Fault
+from stallscope.tracers.expressions.c_expressions import expression
+from stallscope.tracers.expressions.check import OF_THREADS
+from stallscope.tracers.expressions.fields import named_fields
 from stallscope.tracers.kernel.tracepoints import Field
-from stallscope.tracers.questions.asked import Asked, Fault
-from stallscope.tracers.questions.check import OF_THREADS
-from stallscope.tracers.questions.expressions import expression
-from stallscope.tracers.questions.fields import named_fields
 
 RECORD = (
     struct.pack("<8xbBhHiIqQ", -3, 200, -300, 60000, -5, 0x80000000, -7, MASK)

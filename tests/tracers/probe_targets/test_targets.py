@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from stallscope.tracers.apis.targets import Target, Targets
+from stallscope.tracers.probe_targets.targets import Target, Targets
 
 HERE = (1, 2)
 LIBRARY = "/opt/libtorch_cpu.so"

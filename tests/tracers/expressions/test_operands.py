@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 from compiled_c import MASK, run_c
-from stallscope.tracers.questions.asked import Asked, Fault
-from stallscope.tracers.questions.expressions import expression
-from stallscope.tracers.questions.operands import MOST, operand, places
-from stallscope.tracers.questions.types import Integer, Unreadable
+from stallscope.tracers.expressions.asked import Asked, Fault
+from stallscope.tracers.expressions.c_expressions import expression
+from stallscope.tracers.expressions.operands import MOST, operand, places
+from stallscope.tracers.expressions.types import Integer, Unreadable
 
 REGISTERS = {"ax": 0x1122334455667788, "bx": MASK - 1, "r12": 0xFFFFFFFF80000001, "cx": 2, "dx": 8}
 """r9 is the address of memory, the second word of which is 2."""

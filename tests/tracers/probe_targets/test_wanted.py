@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
-from stallscope.tracers.apis.targets import libraries
-from stallscope.tracers.apis.wanted import Library, Wanted
+from stallscope.tracers.probe_targets.targets import libraries
+from stallscope.tracers.probe_targets.wanted import Library, Wanted
 
 RUNTIME, OTHER = "/usr/lib/libcudart.so.12", "/opt/libnccl.so.2"
 HERE = (1, 2)
