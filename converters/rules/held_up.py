@@ -16,7 +16,6 @@ from ..facts.wait_sums import Place, Thread
 from .causes import causes_among, own_kinds
 from .finding import CPU, Finding, Key, by_time, findings
 from .verdict import DATABASE_LOCK, FILE_LOCK, Verdict, kind_of
-from .verdict import LOCK as OF_LOCK
 
 RULE = "held-up"
 _KINDS = (LOCK, HELD, HALTED)
@@ -30,7 +29,7 @@ def find(facts: Facts) -> list[Verdict]:
 def _verdict(facts: Facts, held: Finding) -> Verdict:
     kind = kind_of(held)
     cause = _holder(facts, held) if kind in (DATABASE_LOCK, FILE_LOCK) else None
-    if kind == OF_LOCK and len(held.pids) == 1:
+    if kind == LOCK and len(held.pids) == 1:
         cause = _occupied(facts, held)
     return Verdict(RULE, kind, held.time, _confidence(facts, held), held.pids, held, cause)
 
