@@ -1,7 +1,7 @@
 /* Every record that is written is made durable at once, on the disk of the current folder. */
 #include "diagnosis.h"
 
-#define RECORD (1 << 20)
+#define RECORD (1 << 12) /* larger ones take longer to copy than a fast disk takes to write them */
 
 static char record[RECORD];
 
