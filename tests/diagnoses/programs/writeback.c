@@ -1,7 +1,7 @@
 /* A checkpoint is written through the page cache in pieces, each of which has to reach the disk before the next. */
 #include "diagnosis.h"
 
-#define PIECE (1 << 20)
+#define PIECE (1 << 12) /* larger ones take longer to copy than a fast disk takes to write them */
 
 static KEEP void save_checkpoint(int file, const char *piece, int i)
 {
