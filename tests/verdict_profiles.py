@@ -8,7 +8,7 @@ from dataclasses import replace
 from processes import crowd, pools
 from processes import process as add_process
 from processes import threads as add_threads
-from stallscope.converters.model import Frame, Module, Profile, Stack, ThreadTimes
+from stallscope.converters.model import Frame, Module, Profile, Sample, Stack, ThreadTimes, ValueType
 from stallscope.converters.model.gil import GilThread, GilTimes
 from stallscope.converters.model.locks import MUTEX, OWNER, PROCESS, LockThread, LockTimes
 from stallscope.converters.model.processes import CpuLimit
@@ -214,6 +214,24 @@ def starting(processes: int = 200, busy: int = 3 * MS, life: int = 5 * MS, trace
     return profile
 
 
+SWAP_IN = (*user(EXE, "main", "look_up"), *kernel("asm_exc_page_fault", "handle_mm_fault", "do_swap_page"))
+FREE_SOME = (*SWAP_IN, *kernel("charge_memcg", "try_to_free_mem_cgroup_pages", "shrink_node"))
+
+
+def sampled(*stacks: Stack, samples: tuple[int, ...] = ()) -> Profile:
+    """The main thread of train (pid 7) runs for 10 s; so many samples were taken in each stack, 100 by default."""
+    columns = [ValueType("wall", "nanoseconds"), ValueType("count", "count"), ValueType("min", "nanoseconds", "min")]
+    columns += [ValueType("max", "nanoseconds", "max"), ValueType("samples", "count")]
+    profile = Profile(columns, duration_ns=10 * SECOND)
+    labels = ("pid", 7), ("process", "train"), ("state", "running"), ("thread", "train"), ("tid", 7)
+    numbers = samples or (100,) * len(stacks)
+    for stack, number in zip(stacks, numbers, strict=True):
+        weight = 10 * SECOND * number // max(sum(numbers), 1)
+        profile.samples.append(Sample(stack, (weight, 0, 0, 0, number), labels))
+    profile.threads = [ThreadTimes(7, "train", 7, "train", 10 * SECOND, 10 * SECOND, 0, {})]
+    return profile
+
+
 MINIMAL: dict[str, Callable[[], Profile]] = {
     "slow-step": stepping,
     "deadlock": deadlocked,
@@ -227,6 +245,7 @@ MINIMAL: dict[str, Callable[[], Profile]] = {
     "crowd": crowd,
     "pool-anew": pools,
     "processes-anew": starting,
+    "reclaim": lambda: sampled(SWAP_IN, FREE_SOME, COMPUTE),
     "herd": herd,
     "polling": lambda: yielding(80, 20),
     "held-up": lambda: blocked(6 * SECOND, 4 * SECOND),

@@ -17,6 +17,14 @@ SAMPLED = {"samples"}
 """Columns of samples other than their weight."""
 
 
+AT_LIMIT, FREES, SWAPS = "at-limit", "frees", "swaps"
+_MEMORY = {
+    "try_to_free_mem_cgroup_pages": AT_LIMIT,  # mm/vmscan.c, for a control group at its limit
+    **dict.fromkeys(("try_to_free_pages", "try_to_compact_pages"), FREES),  # mm/vmscan.c, mm/compaction.c
+    "do_swap_page": SWAPS,  # mm/memory.c
+}
+
+
 class Run(NamedTuple):
     """Place where a thread runs."""
 
@@ -25,6 +33,8 @@ class Run(NamedTuple):
     """The system call that it is in, or the function of the C library that it called; "" if there is none."""
     gpu: str = ""
     """As in `waits.Wait`."""
+    memory: str = ""
+    """What the kernel does there to get memory: `AT_LIMIT`, `FREES`, `SWAPS`; "" if it is nothing of these."""
 
 
 @dataclass(slots=True)
@@ -69,5 +79,11 @@ class _Places:
         if found is None:
             # What a preempted thread was in is what it ran.
             wait = self._waits.of(stack, PREEMPTED)
-            found = self._known[id(stack)] = Run(hot_site(stack, self._sites), wait.call, wait.gpu)
+            found = self._known[id(stack)] = Run(hot_site(stack, self._sites), wait.call, wait.gpu, _memory(stack))
         return found
+
+
+def _memory(stack: Stack) -> str:
+    """See `Run.memory`: the innermost of the kernel's functions decides."""
+    names = (frame.name for frame in reversed(stack) if frame.kind == "kernel")
+    return next((_MEMORY[name] for name in names if name in _MEMORY), "")

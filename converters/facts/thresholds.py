@@ -126,6 +126,7 @@ ANEW_LIFE = Threshold(0.2, "share of the trace", "A pool's threads that live for
 POLLS_RUN = Threshold(0.5, "share of time", "A thread that runs for less does not burn a core while it waits.")
 POLLS_IN = Threshold(0.5, "share of samples or preemptions", "Who mostly asks whether something has happened polls.")
 POLLS_SEEN = Threshold(10, "samples or preemptions", "Fewer show next to nothing.")
+RECLAIMS = Threshold(0.3, "share of samples", "Threads that do less to get memory have another trouble.")
 RUNS_IN = Threshold(0.25, "share of samples or preemptions", "A function with less is one of many.")
 SHORT_SLEEP = Threshold(50_000_000, "ns, mean", "Who sleeps for longer does not ask for something all the time.")
 SLEEPS_AGAIN = Threshold(10, "sleeps of each thread", "Fewer may be a coincidence.")

@@ -9,6 +9,8 @@ from ..base.units import plural, share
 from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.gil import GilShare
+from ..facts.runs import AT_LIMIT, FREES, SWAPS
+from ..facts.sampling import shown_share
 from ..facts.wait_functions import COLLECTIVE
 from ..facts.wait_kinds import HALTED, WORK
 from ..facts.wait_sums import Place
@@ -28,6 +30,7 @@ from ..rules import (
     pool_anew,
     processes_anew,
     quota,
+    reclaim,
     slow_step,
     turns,
     unclear,
@@ -40,11 +43,18 @@ from ..rules.polling import Polling
 from ..rules.pool_anew import Pool
 from ..rules.quota import Throttled
 from ..rules.ranking import Judgement
+from ..rules.reclaim import Reclaim
 from ..rules.verdict import GPU, Verdict
 from . import cores, gil, locks
 from .ends_with import ends_with
 from .steps import slow_steps
 from .words import Phrases, chain, listed, on_cores
+
+_FOR_MEMORY = {
+    AT_LIMIT: "frees some at the limit of its control group",
+    FREES: "frees some of the host",
+    SWAPS: "swaps in",
+}
 
 
 class Sentences:
@@ -120,6 +130,20 @@ class Sentences:
         assert isinstance(detail, Polling)
         where = " → ".join(detail.frames) or detail.call
         return self.words.polling(finding, where, verdict.cause, of_gpu=verdict.kind == GPU)
+
+    def reclaim(self, verdict: Verdict) -> str:
+        """``97.1 % of the time on cores of the main thread of app goes into getting memory, which is short: …``"""
+        detail, finding = verdict.detail, _finding(verdict)
+        assert isinstance(detail, Reclaim)
+        parts = [f"{shown_share(number, number, detail.samples)} {_FOR_MEMORY[kind]}" for kind, number in detail.memory]
+        number = sum(number for _, number in detail.memory)
+        much = shown_share(number, number, detail.samples)
+        where = f", in {' → '.join(detail.frames)}" if detail.frames else ""
+        whom = self.words.subject(finding.threads)
+        return (
+            f"{much[:1].upper()}{much[1:]} of the time on cores of {whom} goes into getting memory, which is short"
+            f"{where}: {', '.join(parts)} ({plural(detail.samples, 'sample')}); {self.words.on_cores_of(finding)}."
+        )
 
     def all_wait(self, verdict: Verdict) -> str:
         """``No thread of app moved: main → join, work → get_result; all wait for each other, …``"""
@@ -263,6 +287,7 @@ _BY_RULE: dict[str, Callable[[Sentences, Verdict], str]] = {
     **dict.fromkeys((quota.RULE, crowd.RULE, pool_anew.RULE), lambda _, verdict: _of_cores(verdict)),
     herd.RULE: Sentences.herd,
     polling.RULE: Sentences.polling,
+    reclaim.RULE: Sentences.reclaim,
     **dict.fromkeys((held_up.RULE, for_others.RULE, workers.RULE, longest.RULE), Sentences.waits),
     busy.RULE: Sentences.busy,
     all_wait.RULE: Sentences.all_wait,

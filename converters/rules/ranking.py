@@ -27,6 +27,7 @@ from . import (
     pool_anew,
     processes_anew,
     quota,
+    reclaim,
     slow_step,
     still,
     workers,
@@ -233,9 +234,18 @@ def _told_with_its_effect(verdicts: Verdicts, _facts: Facts) -> Verdicts:
     return [each for each in verdicts if each.rule != busy.RULE] if told else verdicts
 
 
+def _reclaim_over_running(verdicts: Verdicts, facts: Facts) -> Verdicts:
+    """Running threads that run to get memory are told as such."""
+    return _without_running(verdicts, facts, reclaim.RULE)
+
+
 def _polling_over_running(verdicts: Verdicts, facts: Facts) -> Verdicts:
     """Running threads that poll are told as such."""
-    told = {thread for each in _of(verdicts, polling.RULE) if each.finding for thread in each.finding.threads}
+    return _without_running(verdicts, facts, polling.RULE)
+
+
+def _without_running(verdicts: Verdicts, facts: Facts, rule: str) -> Verdicts:
+    told = {thread for each in _of(verdicts, rule) if each.finding for thread in each.finding.threads}
     for runs in _of(verdicts, busy.RULE):
         assert isinstance(runs.detail, busy.Busy)
         groups = tuple(group for group in runs.detail.groups if not told.issuperset(group.threads))
@@ -303,6 +313,7 @@ DOMINANCE = (
     Dominance(quota.RULE, (crowd.RULE,), "throttled threads wait for a core anyway", _quota_over_crowd),
     Dominance(for_others.RULE, (held_up.RULE,), "a wait beside the main threads may delay nobody", _aside),
     Dominance(polling.RULE, (busy.RULE,), "it tells what they run for", _polling_over_running),
+    Dominance(reclaim.RULE, (busy.RULE,), "that memory is short tells why they run", _reclaim_over_running),
     Dominance(held_up.RULE, (polling.RULE,), "who is held up keeps those waiting that poll", _held_over_polling),
     Dominance(
         "quota, crowd, pool-anew, processes-anew, herd",

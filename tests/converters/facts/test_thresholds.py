@@ -17,16 +17,19 @@ import said_pins as said
 from lock_profiles import lock
 from stallscope.converters.facts import thresholds
 from stallscope.converters.facts.thresholds import Limit, Threshold
-from stallscope.converters.rules import gil_main, processes_anew, turns
+from stallscope.converters.rules import gil_main, processes_anew, reclaim, turns
 from stallscope.converters.rules.ranking import judge
 from stallscope.converters.summary.locks_table import shown_locks
 from summary_profiles import MS, POLL, READ, SECOND, SLEEP, SPIN, facts_of, waiting
 from verdict_profiles import (
+    COMPUTE,
     FSYNC,
+    SWAP_IN,
     blocked,
     held_by_gil,
     herd,
     one,
+    sampled,
     starting,
     taking_turns,
     whole_host,
@@ -40,6 +43,10 @@ TEN = 10 * SECOND
 
 def take_turns(threads: int = 4, used: float = 1.0, **given: float) -> bool:
     return bool(turns.find(facts_of(taking_turns(threads, used, **given))))
+
+
+def gets_memory(of_hundred: int) -> bool:
+    return bool(reclaim.find(facts_of(sampled(SWAP_IN, COMPUTE, samples=(of_hundred, 100 - of_hundred)))))
 
 
 class Pin(NamedTuple):
@@ -145,6 +152,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
         Pin(9, 10, lambda x: pins.polls(yielding(round(x), 0))),
         Pin(9, 10, lambda x: pins.loses_core_in(round(x), 0)),
     ),
+    "RECLAIMS": (Pin(0.29, 0.31, lambda x: gets_memory(round(100 * x))),),
     "RUNS_IN": (Pin(0.24, 0.26, pins.runs_in),),
     "SHORT_SLEEP": (Pin(49_900_000, 50_100_000, lambda x: pins.sleeps_again(50, x)),),
     "SLEEPS_AGAIN": (Pin(9, 10, lambda x: pins.sleeps_again(x, 20_000_000)),),

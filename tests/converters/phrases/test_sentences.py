@@ -58,6 +58,7 @@ BEGINS = {
     "crowd": "The threads of 2 × train outnumber the cores: 28.8 want one on average, 4 cores may be used; 75.3 %",
     "pool-anew": "serve makes its threads anew all the time: 400 threads named pool-* a second are created by the",
     "processes-anew": "import.sh starts 200 processes a second (cut, tr), which end after 5.00 ms on average, and",
+    "reclaim": "About 67 % of the time on cores of the main thread of train goes into getting memory, which is short,",
     "herd": "The 8 w threads of app are woken 1,000 times a second each, and run for 10.0 µs before they wait",
     "polling": "100.0 % of the time of the main thread of app is spent polling in main → wait_for_flag → sched_yield: ",
     "held-up": "60.0 % of the time of the main thread of app is blocked in main → save → fsync, waiting in ",

@@ -14,15 +14,18 @@ from stallscope.converters.rules.ranking import DOMINANCE, Judgement, is_of_gil,
 from stallscope.converters.rules.registry import RULES
 from summary_profiles import CHILD, MS, POLL, READ, SECOND, SLEEP, Tracee, empty, facts_of, model_case, waiting
 from verdict_profiles import (
+    COMPUTE,
     FSYNC,
     GIL,
     LOCK,
+    SWAP_IN,
     YIELD,
     all_waiting,
     blocked,
     deadlocked,
     held_by_gil,
     one,
+    sampled,
     serving,
     whole_host,
     with_quota,
@@ -131,6 +134,12 @@ ROWS = {
         ["polling", "busy"],
         lambda: yielding(49, 51),
         has_samples=False,
+    ),
+    "that memory is short tells why they run": Row(
+        lambda: sampled(SWAP_IN, COMPUTE, samples=(31, 69)),
+        ["reclaim"],
+        ["busy", "reclaim"],
+        lambda: sampled(SWAP_IN, COMPUTE, samples=(29, 71)),
     ),
     "who is held up keeps those waiting that poll": Row(
         lambda: beside_polling(blocked(8 * SECOND)),
