@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from itertools import compress
 from operator import attrgetter
 
@@ -14,6 +15,7 @@ from .plumbing import called_by, in_library, is_plumbing, library_call
 from .runtimes import is_in, is_master, parked_in
 from .shared_frames import CALLED, NOTHING_SHARED, Shared
 from .wait_functions import (
+    ASKS_OF_PROGRAMS,
     GPU_CALLS,
     GPU_FILES,
     LINKED_LOCKS,
@@ -41,10 +43,10 @@ class Told:
     """Properties of one function, and of a Python function the line that runs. Equal ones are one object (`Stacks`)."""
 
     __slots__ = (
-        *("bare", "file", "gpu", "in_brackets", "is_kernel", "is_library", "is_linked_lock", "is_master"),
-        *("is_named", "is_of_storage", "is_own", "is_placeholder", "is_plumbing", "is_python", "is_script"),
-        *("label", "located", "lock_by_timer", "lock_of_program", "mark", "name", "origin", "parked", "path"),
-        *("sleeps", "takes_python_lock", "tells", "user_lock", "waits_itself"),
+        *("asks", "bare", "file", "gpu", "in_brackets", "is_kernel", "is_library", "is_linked_lock"),
+        *("is_master", "is_named", "is_of_storage", "is_own", "is_placeholder", "is_plumbing", "is_python"),
+        *("is_script", "label", "located", "lock_by_timer", "lock_of_program", "mark", "name", "origin"),
+        *("parked", "path", "sleeps", "takes_python_lock", "tells", "user_lock", "waits_itself"),
     )
 
     def __init__(self, frame: Frame, shared: Shared) -> None:
@@ -76,9 +78,9 @@ class Told:
         self.takes_python_lock = self.label.startswith(PYTHON_LOCKS)
         self.is_of_storage = LOCKS_OF_STORAGE.fullmatch(self.label) is not None and is_in(frame, STORAGE_FILES)
         self.is_master = is_master(frame)
-        files = SLEEPS_OF_PROGRAMS.get(self.label)
-        self.sleeps = files is not None and is_in(frame, files)
-        self.tells = bool(self.gpu or self.lock_by_timer or self.is_linked_lock or self.sleeps)
+        self.sleeps = _is_of_program(frame, SLEEPS_OF_PROGRAMS)
+        self.asks = _is_of_program(frame, ASKS_OF_PROGRAMS)
+        self.tells = bool(self.gpu or self.lock_by_timer or self.is_linked_lock or self.sleeps or self.asks)
         """What it waits for, though it is the program's."""
 
 
@@ -184,6 +186,12 @@ def _is_of_gpu(frame: Frame) -> bool:
 def _is_placeholder(frame: Frame) -> bool:
     """Whether it stands for a missing stack: ``[no stack]``, ``[switch not reported]``."""
     return frame.module is None and frame.name[:1] == "[" and (" " in frame.name or frame.name in NO_PLACE)
+
+
+def _is_of_program(frame: Frame, table: Mapping[str, re.Pattern[str]]) -> bool:
+    """Whether a table has a function, with a file that it is in."""
+    files = table.get(label(frame))
+    return files is not None and is_in(frame, files)
 
 
 def _lock_of_program(frame: Frame) -> str:

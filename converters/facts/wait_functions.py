@@ -120,6 +120,8 @@ CLIENT_SCRIPTS = re.compile(
     r"pymysql/connections\.py:(connect|_read_bytes)|grpc/_channel\.py:\w+)"
 )
 """The same of Python's libraries (``file:function``): clients that answer their callers when the reply has come."""
+ASKS_OF_PROGRAMS = {"SyncRepWaitForLSN": re.compile(r"postgres(ql)?")}
+"""The same of programs, by their files: PostgreSQL's commits wait for a standby (src/backend/replication/syncrep.c)."""
 SELECTS = re.compile(r"(^|/)selectors\.py:|/multiprocessing/connection\.py:wait$")
 """Functions of Python's library (``file:function``) that wait for what they are given: their caller tells for what."""
 

@@ -291,7 +291,7 @@ class _Below(NamedTuple):
         """See `Wait.asks`."""
         if CLIENT_CALLS.fullmatch(self.called) or CLIENT_CALLS.fullmatch(self.system_call):
             return True
-        return any(
+        return any(each.asks for each in self.own) or any(
             CLIENT_SCRIPTS.fullmatch(f"{each.file}:{each.name.rpartition('.')[2]}")
             if each.is_python
             else CLIENTS.fullmatch(each.label)

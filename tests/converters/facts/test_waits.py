@@ -383,7 +383,7 @@ PIKA = "/venv/lib/python3.11/site-packages/pika/adapters/blocking_connection.py"
         ((*script((PIKA, "BlockingChannel.basic_publish")), *EPOLL_WAIT), "peer", True),
         ((*script((HTTP, "HTTPConnection.getresponse")), *user(LIBC, "recv"), *SOCKET), "peer", True),
         ((*user(Module("/usr/lib/libpq.so.5"), "PQgetResult"), *user(LIBC, "poll"), *POLLS), "peer", True),
-        # Of these it is not known who began.
+        ((*user(POSTGRES, "SyncRepWaitForLSN", "WaitLatch", "WaitEventSetWait"), *EPOLL_WAIT), "peer", True),
         ((*user(LIBC, "recv"), *SOCKET), "peer", False),
         ((*user(LIBC, "poll"), *POLLS), "events", False),
         ((*script(("/srv/pika/adapters/blocking_connection.py", "publish")), *EPOLL_WAIT), "events", False),

@@ -20,9 +20,10 @@ def test_memory_is_short() -> None:
     kinds = (("swaps", 90), ("at-limit", 60), ("frees", 30))
     assert verdict.detail == Reclaim(kinds, 200, ("main", "look_up", "page fault"))
     assert Sentences(facts).of(verdict) == (
-        "About 90 % of the time on cores of the main thread of train goes into getting memory, which is short, in main "
-        "→ look_up → page fault: about 45 % swaps in, about 30 % frees some at the limit of its control group, about 15 "
-        "% frees some of the host (200 samples); it runs for 100.0 % of its time, and waits for a core for 0.0 %."
+        "About 90 % of the time on cores of the main thread of train goes into getting memory, which is short, in "
+        "main → look_up → page fault: about 45 % swaps in, about 30 % frees some at the limit of its control group, "
+        "about 15 % frees some of the host (200 samples); it runs for 100.0 % of its time, and waits for a core for "
+        "0.0 %."
     )
 
 
