@@ -138,7 +138,7 @@ LOADER, COLLECTIVE = "loader", "collective"
 LOADERS = re.compile(r"(^|.*/)torch/utils/data/dataloader\.py:.*")
 """Functions of Python's libraries (``file:function``) that wait for the next batch: PyTorch's."""
 COLLECTIVES = re.compile(
-    r"c10d::(\w+::)*\w*Work\w*::\w*[wW]ait\w*|gloo::\w+|"
+    r"c10d::(\w+::)*\w*Work\w*::\w*[wW]ait\w*|c10d::Reducer::finalize_backward|gloo::\w+|"
     r"P?MPI_(All|Barrier|Bcast|Gather|Reduce|Scatter|Wait|Recv|Sendrecv)\w*|"
     r"p?nccl(All|Broadcast|Reduce|Send|Recv|GroupEnd|CommInitRank)\w*"
 )

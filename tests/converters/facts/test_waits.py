@@ -335,6 +335,7 @@ def script(*functions: tuple[str, str]) -> Stack:
     [
         (MARIADBD, ("handler::ha_index_read_map", "[mariadbd+0x1]"), "pthread_cond_timedwait", "lock", "lock_wait"),
         (MARIADBD, ("lock_wait(que_thr_t*)",), "pthread_cond_timedwait", "lock", "lock_wait"),
+        (MARIADBD, ("MDL_context::acquire_lock", "MDL_wait::wait"), "pthread_cond_timedwait", "lock", "lock_wait"),
         (MARIADBD, ("handler::ha_index_read_map", "[mariadbd+0x1]"), "pthread_cond_wait", "thread", ""),
         (EXE, ("handler::ha_index_read_map",), "pthread_cond_timedwait", "thread", ""),
         (MARIADBD, ("Item_func_sleep::val_int()",), "pthread_cond_timedwait", "sleep", ""),
@@ -361,6 +362,7 @@ def test_an_event_loop_until_a_process_has_ended() -> None:
         (script((f"{TORCH}/distributed/distributed_c10d.py", "all_reduce")), "collective"),
         (script((f"{TORCH}/distributed/distributed_c10d.py", "get_rank")), ""),
         (user(Module(f"{TORCH}/lib/libtorch_cpu.so"), "c10d::ProcessGroupGloo::AsyncWork::wait(long)"), "collective"),
+        (user(Module(f"{TORCH}/lib/libtorch_cpu.so"), "c10d::Reducer::finalize_backward()"), "collective"),
         (user(Module("/usr/lib/x86_64-linux-gnu/libmpi.so.40"), "PMPI_Allreduce"), "collective"),
         (user(Module("/usr/lib/x86_64-linux-gnu/libmpi.so.40"), "PMPI_Comm_rank"), ""),
         (user(EXE, "MPI_Barrier"), ""),
@@ -393,8 +395,3 @@ PIKA = "/venv/lib/python3.11/site-packages/pika/adapters/blocking_connection.py"
 def test_who_asks_waits_for_an_answer(below: Stack, kind: str, asks: bool) -> None:
     wait = wait_of((*user(EXE, "main", "look_up"), *below), "interruptible")
     assert (wait.kind, wait.asks) == (kind, asks)
-
-
-def test_the_metadata_of_a_table() -> None:
-    stack = user(MARIADBD, "main", "MDL_context::acquire_lock(MDL_request*, double)", "MDL_wait::timed_wait")
-    assert wait_of((*stack, *user(LIBC, "pthread_cond_timedwait"), *FUTEX), "interruptible").lock == "lock_wait"
