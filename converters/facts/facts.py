@@ -47,6 +47,8 @@ class Beside(NamedTuple):
     runs: Runs = {}  # noqa: RUF012 (it never changes)
     """Where threads run; empty: not known."""
     steps: Sequence[Steps] = ()
+    ranks: Mapping[int, int] = {}
+    """The ranks of processes in their job, by pid."""
 
 
 class Facts:
@@ -65,7 +67,7 @@ class Facts:
         self.accounts = beside.accounts or tuple(threads.values())
         self.contention, self.gil, self.pools = beside.contention, beside.gil, beside.pools
         self.runs, self.neighbours, self.recorded = beside.runs, beside.neighbours, beside.recorded
-        self.steps = beside.steps
+        self.steps, self.ranks = beside.steps, beside.ranks
         self.pids_moving = frozenset(pid for pid, tid in threads if (pid, tid) not in standing.still)
         self.still_pids = frozenset(pid for pid, _ in standing.still) - self.pids_moving
         """Processes in which no thread moved."""

@@ -62,7 +62,7 @@ class Sentences:
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
-        self.words = Phrases(facts.threads)
+        self.words = Phrases(facts.threads, facts.ranks)
 
     def of(self, verdict: Verdict) -> str:
         """Sentence for a verdict."""

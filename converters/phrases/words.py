@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ..base.units import count, duration, plural, share
 from ..facts import thresholds
 from ..facts.groups import alike_of
 from ..facts.identity import is_sum, number_of, shown_id
+from ..facts.ranks import named
 from ..facts.sampling import shown_share
 from ..facts.thread_names import thread_pattern
 from ..facts.wait_causes import DRIVERS_CALL
@@ -43,6 +44,9 @@ _KNOWN_LOCKS = {
 }
 
 
+NO_RANKS: Mapping[int, int] = {}
+
+
 def on_cores(whom: str, on_cpu: int, runnable: int, wall: int) -> str:
     """``20.0 % of the time of … is on a core, 5.0 % is waiting for one``; the larger part comes first."""
     if runnable > on_cpu:
@@ -53,8 +57,9 @@ def on_cores(whom: str, on_cpu: int, runnable: int, wall: int) -> str:
 class Phrases:
     """Phrases for the threads of one profile."""
 
-    def __init__(self, threads: dict[Thread, ThreadTimes]) -> None:
-        self._threads = threads
+    def __init__(self, threads: dict[Thread, ThreadTimes], ranks: Mapping[int, int] = NO_RANKS) -> None:
+        """``ranks``: those of processes in their job, by pid."""
+        self._threads, self._ranks = threads, ranks
         self._alike = alike_of(threads.values())
 
     def sentence(self, finding: Finding, meanwhile: Finding | None = None) -> str:
@@ -139,10 +144,12 @@ class Phrases:
         if all_ == alike:
             number = "" if alike == 1 else f"{count(alike)} "
             return f"the {number}{names[0]} {'thread' if alike == 1 else 'threads'}{of}"
+        ranks = named({pid for pid, _ in threads}, self._ranks) if names[0] == "main" else ""
         if len(threads) > thresholds.TOLD_APART or any(is_sum(tid) for _, tid in threads):
-            return f"{count(all_)} of the {count(alike)} {names[0]} threads{of}"
+            return f"{count(all_)} of the {count(alike)} {names[0]} threads{of}" + (f" ({ranks})" if ranks else "")
         ids = ", ".join(shown_id(tid) for _, tid in sorted(threads))
         kind = "pid" if names[0] == "main" else "tid"
+        kind = f"{ranks}; {kind}" if ranks else kind
         number = "the" if len(threads) == 1 else f"the {len(threads)}"
         return f"{number} {names[0]} {'thread' if len(threads) == 1 else 'threads'}{of} ({kind} {ids})"
 

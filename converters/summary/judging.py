@@ -11,6 +11,7 @@ from ..facts.facts import Beside, Facts, Recorded
 from ..facts.gil import gil_shares
 from ..facts.identity import kernel_id, with_own_ids
 from ..facts.idle_evidence import idle_by_evidence, with_evidence
+from ..facts.ranks import ranks_of
 from ..facts.runs import SAMPLED as ON_CPU
 from ..facts.runs import add_up_runs
 from ..facts.scripts import with_scripts
@@ -48,7 +49,8 @@ def read(given: Profile) -> Read:
     gil = gil_shares(profile.gil, profile.threads)
     pools = functools.partial(pools_of_libraries, profile)
     contention = contention_of(profile)
-    beside = Beside(profile.threads, contention, gil, pools, profile.neighbours, recorded, runs, profile.steps)
+    of_all = profile.threads, contention, gil, pools, profile.neighbours, recorded, runs, profile.steps
+    beside = Beside(*of_all, ranks_of(profile))
     return Read(profile, before, Facts(sums, threads, stands, profile.duration_ns, beside))
 
 

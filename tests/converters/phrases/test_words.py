@@ -34,6 +34,16 @@ def test_whose_time() -> None:
     assert words.subject([(1, 1), (1, 5), (3, 9)]) == "3 threads of app (main, w, io-*)"
 
 
+def test_ranks_of_a_job() -> None:
+    threads = {(pid, pid): thread(pid, pid) for pid in range(10, 18)}
+    words = Phrases(threads, {pid: pid - 10 for pid in range(10, 18)})
+    mains = list(threads)
+    assert words.subject(mains) == "the 8 main threads of app"
+    assert words.subject(mains[1:]) == "7 of the 8 main threads of app (ranks 1-7)"
+    assert words.subject(mains[:1]) == "the main thread of app (rank 0; pid 10)"
+    assert Phrases(threads, {10: 0}).subject(mains[:2]) == "the 2 main threads of app (pid 10, 11)"
+
+
 def test_some_of_many() -> None:
     words = phrases(*(thread(1, tid) for tid in range(10, 22)))
     assert words.subject([(1, tid) for tid in range(10, 18)]) == "8 of the 12 w threads of app"
