@@ -127,6 +127,11 @@ SELECTS = re.compile(r"(^|/)selectors\.py:|/multiprocessing/connection\.py:wait$
 
 SLEEPS = re.compile(r"JavaThread::sleep(_nanos)?|JVM_Sleep\w*")
 """Functions of runtimes that sleep in a condition variable: HotSpot's (src/hotspot/share/runtime/javaThread.cpp)."""
+SERVERS = {
+    "request_wait_answer": "the server of a FUSE file system",  # fs/fuse/dev.c
+    "rpc_wait_bit_killable": "an NFS server",  # net/sunrpc/sched.c
+}
+"""Functions of the kernel that wait for the server of a file system."""
 EVENT_LOOPS = frozenset(("ep_poll", "do_epoll_wait", "io_cqring_wait"))
 """Functions of the kernel in which event loops wait (fs/eventpoll.c, io_uring/io_uring.c)."""
 SLEEPS_OF_PROGRAMS = {"Item_func_sleep::val_int": STORAGE_FILES}

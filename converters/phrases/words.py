@@ -19,6 +19,7 @@ from ..facts.wait_functions import (
     LOCKS_BY_TIMER,
     LOCKS_OF_PROGRAMS,
     ROW_LOCK,
+    SERVERS,
     TAKE_GIL,
 )
 from ..facts.wait_kinds import CHILD, EVENTS, HALTED, LOCK, PEER, SLEEP, THREAD
@@ -207,7 +208,14 @@ def _spent(finding: Finding) -> str:
         return f"blocked on {_KNOWN_LOCKS[lock]}{where}"
     kernel = dict.fromkeys(place.site.kernel for place in finding.places if place.site.kernel)
     is_told = len(kernel) == 1 or finding.places[0].wait.call == DRIVERS_CALL
-    return f"blocked{where}" + (f", waiting in {listed(list(kernel))}" if kernel and is_told else "")
+    return f"blocked{where}" + (
+        f", waiting in {listed([_meaning(name) for name in kernel])}" if kernel and is_told else ""
+    )
+
+
+def _meaning(kernel: str) -> str:
+    """A function of the kernel, with what it waits for if its name does not tell."""
+    return f"{kernel} ({SERVERS[kernel]})" if kernel in SERVERS else kernel
 
 
 def _for_whom(finding: Finding) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..base.units import plural, share
 from ..facts import thresholds
@@ -57,7 +57,7 @@ def answer(summary: Summary, facts: Facts, judgement: Judgement) -> Answer:
     first = judgement.first
     if not first:
         return Answer((still or _nothing(summary),))
-    follows = judgement.second
+    follows = _without_what_is_told(judgement.second, first)
     equal = words.as_much(follows) if follows and judgement.is_equal else ""
     said, second = words.of(first), words.of(follows) if follows and not equal else ""
     if first.finding and (rest := beside_lock(first.finding, facts)) and not _tells_of_gil(first, summary):
@@ -76,6 +76,16 @@ def answer(summary: Summary, facts: Facts, judgement: Judgement) -> Answer:
         told=tuple(filter(None, (first, follows))),
         victim=kernel_id(min(first.pids)) if is_gil else _victim(first.finding, facts),
     )
+
+
+def _without_what_is_told(second: Verdict | None, first: Verdict) -> Verdict | None:
+    """The second verdict, without what others do meanwhile if the first one tells of the same."""
+    if second is None:
+        return None
+    told = [each.threads for each in (first.cause, first.effect) if each]
+    cause = None if second.cause and second.cause.threads in told else second.cause
+    effect = None if second.effect and second.effect.threads in told else second.effect
+    return second if (cause, effect) == (second.cause, second.effect) else replace(second, cause=cause, effect=effect)
 
 
 def _tells_of_gil(first: Verdict, summary: Summary) -> bool:

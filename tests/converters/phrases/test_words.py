@@ -79,6 +79,10 @@ def test_the_one_that_has_most_of_the_time(threads: int, most: int, told: str) -
         (waits("main", "poll", kind="events"), "spent waiting in main → poll"),
         (waits("main", "nap", kind="sleep"), "spent sleeping in main → nap"),
         (waits("main", "fsync", kind="held"), "blocked in main → fsync, waiting in pipe_read"),
+        (
+            waits("main", "open", kind="held", kernel="request_wait_answer"),
+            "blocked in main → open, waiting in request_wait_answer (the server of a FUSE file system)",
+        ),
         (waits("main", kind="stopped"), "lost: stopped in main"),
         (waits(kind="held", kernel="kjournald2"), "blocked, waiting in kjournald2"),
         (

@@ -361,3 +361,17 @@ def test_time_of_an_unknown_place_is_in_no_sentence(name: str, state: str) -> No
     still = empty()
     Tracee(still, 1, "p", 1, "p").wait((Frame(name, "other"),), state, 10 * SECOND, 1)
     assert not any("[" in sentence for sentence in summarize(still).answer)
+
+
+def test_what_others_do_meanwhile_is_told_once() -> None:
+    """Workers wait for two places of a disk, and the main thread for them."""
+    profile = empty()
+    join = (*user(EXE, "main", "next_batch"), *user(LIBC, "pthread_cond_wait"), *FUTEX)
+    Tracee(profile, 1, "app", 1, "app").run(SECOND).wait(join, "interruptible", 9 * SECOND, 90)
+    worker = Tracee(profile, 1, "app", 2, "w")
+    for name, time in (("read", 5 * SECOND), ("open", 4 * SECOND)):
+        stack = (*user(EXE, "work", "load"), *user(LIBC, name), *kernel(f"__x64_sys_{name}", "request_wait_answer"))
+        worker.wait(stack, "uninterruptible", time, 50)
+    first, second, *_ = sentences(profile)
+    assert "load → read" in first and "; meanwhile the main thread " in first
+    assert "load → open" in second and "meanwhile" not in second
