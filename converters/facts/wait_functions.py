@@ -115,11 +115,13 @@ CLIENTS = re.compile(r"PQ[a-z]\w*|mysql_(real_|send_)?(query|connect)\w*|curl_ea
 """The same of other libraries: libpq, libmariadb, libcurl, hiredis."""
 CLIENT_SCRIPTS = re.compile(
     r"(^|.*/)(http/client\.py:(getresponse|begin|_read_status)|socket\.py:create_connection|"
-    r"smtplib\.py:(connect|getreply)|ftplib\.py:(connect|getline)|imaplib\.py:_get_line|"
-    r"redis/(connection|_parsers/\w+)\.py:(read_response|read_from_socket)|pika/adapters/blocking_connection\.py:\w+|"
-    r"pymysql/connections\.py:(connect|_read_bytes)|grpc/_channel\.py:\w+)"
+    r"smtplib\.py:(connect|getreply)|ftplib\.py:(connect|getline)|imaplib\.py:_get_response|"
+    r"redis/client\.py:(execute_command|_send_command_parse_response)|"
+    r"pika/adapters/blocking_connection\.py:(basic_(publish|get|qos)|(queue|exchange)_\w+|channel|confirm_delivery)|"
+    r"pymysql/connections\.py:(connect|_read_bytes)|grpc/_channel\.py:(_blocking|__call__|with_call))"
 )
-"""The same of Python's libraries (``file:function``): clients that answer their callers when the reply has come."""
+"""The same of Python's libraries (``file:function``): clients that answer their callers when the reply has come. What
+waits for messages of others (redis' subscribers, pika's consumers, streams of gRPC) is not among them."""
 ASKS_OF_PROGRAMS = {"SyncRepWaitForLSN": re.compile(r"postgres(ql)?")}
 """The same of programs, by their files: PostgreSQL's commits wait for a standby (src/backend/replication/syncrep.c)."""
 SELECTS = re.compile(r"(^|/)selectors\.py:|/multiprocessing/connection\.py:wait$")

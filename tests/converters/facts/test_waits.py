@@ -388,7 +388,8 @@ PIKA = "/venv/lib/python3.11/site-packages/pika/adapters/blocking_connection.py"
         ((*user(POSTGRES, "SyncRepWaitForLSN", "WaitLatch", "WaitEventSetWait"), *EPOLL_WAIT), "peer", True),
         ((*user(LIBC, "recv"), *SOCKET), "peer", False),
         ((*user(LIBC, "poll"), *POLLS), "events", False),
-        ((*script(("/srv/pika/adapters/blocking_connection.py", "publish")), *EPOLL_WAIT), "events", False),
+        ((*script((PIKA, "BlockingChannel.start_consuming")), *EPOLL_WAIT), "events", False),
+        ((*script(("/srv/pika/adapters/blocking_connection.py", "basic_publish")), *EPOLL_WAIT), "events", False),
         ((*user(LIBC, "getaddrinfo", "usleep"), *kernel("__x64_sys_nanosleep", "do_nanosleep")), "sleep", False),
     ],
 )
