@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..base.text import json_text
 from ..facts import thresholds
+from ..facts.idle_evidence import node_of
+from ..facts.wait_sums import Thread
 from ..graph.bounded import bounded, without_victims
 from ..graph.knots import knots
 from ..model.waits_for import Node, WaitGraph, by_process
@@ -87,6 +89,11 @@ class Blocking:
                 for knot in self.knots
             ],
         }
+
+
+def blocking(graph: WaitGraph, idle: Iterable[Thread]) -> Blocking:
+    """Blocking of all threads without what ``idle`` ones wait for."""
+    return blocking_of(graph, {node_of(thread) for thread in idle})
 
 
 def blocking_of(graph: WaitGraph, idle: set[Node]) -> Blocking:

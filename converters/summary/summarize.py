@@ -35,7 +35,7 @@ from ..phrases.sentences import Sentences, all_of_cores
 from ..rules import gil_main
 from ..rules.ranking import Judgement, judge
 from .answer import answer, with_blame
-from .blockers import blocking
+from .blocking import blocking
 from .call_places import is_joined
 from .call_time import answer_of_times, call_times
 from .calls import CALLS, Calls, add_up_calls, answer_of_calls

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from stallscope.converters.model import Profile, ThreadTimes
 from stallscope.converters.model.processes import ProcessTimes
-from stallscope.converters.summary.blockers import blocking
+from stallscope.converters.summary.blocking import blocking
 from stallscope.converters.summary.judging import read
 from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
