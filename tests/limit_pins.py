@@ -29,7 +29,6 @@ from stallscope.converters.rules.quota import Throttled
 from stallscope.converters.rules.ranking import judge
 from stallscope.converters.rules.verdict import CORES, Verdict
 from stallscope.converters.summary.answer import Answer
-from stallscope.converters.summary.blocking import blocking_of
 from stallscope.converters.summary.critical import Contribution, Critical, critical_sentence
 from stallscope.converters.summary.figures import Process
 from stallscope.converters.summary.next_command import next_command
@@ -37,6 +36,7 @@ from stallscope.converters.summary.outside_ioctls import line
 from stallscope.converters.summary.steps import steps_of
 from stallscope.converters.summary.steps_told import sentences
 from stallscope.converters.summary.summarize import summarize
+from stallscope.converters.summary.waits_for import blocking_of
 from step_traces import recorded
 from summary_profiles import EXE, LIBC, MS, POLL, READ, SECOND, Tracee, empty, facts_of, kernel, user
 from wait_graphs import chained, profile_of

@@ -16,14 +16,14 @@ from stallscope.converters.model import Profile, Sample, ThreadTimes, ValueType
 from stallscope.converters.model.sites import Site
 from stallscope.converters.model.steps import Spent, StepWait
 from stallscope.converters.model.waits_for import waits_for
-from stallscope.converters.summary.blocking import Blocking, blocking_of
-from stallscope.converters.summary.blocking_table import blocking_blocks
 from stallscope.converters.summary.contention_table import rows as contention_rows
 from stallscope.converters.summary.fitting import Parts, shows_running
 from stallscope.converters.summary.render import render
 from stallscope.converters.summary.steps import steps_of
 from stallscope.converters.summary.steps_table import steps_tables
 from stallscope.converters.summary.summarize import summarize
+from stallscope.converters.summary.waits_for import Blocking, blocking_of
+from stallscope.converters.summary.waits_for_table import blocking_blocks
 from step_traces import recorded
 from summary_profiles import (
     EXE,

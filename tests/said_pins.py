@@ -24,7 +24,6 @@ from stallscope.converters.rules import busy, held_up, idle
 from stallscope.converters.rules.finding import Finding
 from stallscope.converters.rules.ranking import Judgement
 from stallscope.converters.summary.answer import Answer, answer
-from stallscope.converters.summary.blocking import blocking_of
 from stallscope.converters.summary.core_takers import OTHERS, Cores, Takers
 from stallscope.converters.summary.critical import Contribution, Critical, critical_sentence
 from stallscope.converters.summary.few_samples import few_of_threads, hidden_part
@@ -35,6 +34,7 @@ from stallscope.converters.summary.next_command import next_command
 from stallscope.converters.summary.outliers import Measure
 from stallscope.converters.summary.steps import steps_of
 from stallscope.converters.summary.summarize import summarize
+from stallscope.converters.summary.waits_for import blocking_of
 from step_traces import recorded
 from summary_profiles import (
     EXE,

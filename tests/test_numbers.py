@@ -40,7 +40,7 @@ ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
     "phrases/steps.py": ("English ordinals", (11, 12, 13, 3, 10)),
     "phrases/words.py": ("ns of a second", (NS,)),
     "summary/answers_table.py": ("widths", (40, 120)),
-    "summary/blocking_table.py": ("width", (9,)),
+    "summary/waits_for_table.py": ("width", (9,)),
     "summary/calls.py": ("quantiles that the JSON has", (0.5, 0.99)),
     "summary/calls_table.py": (
         "widths; ns of a microsecond; quantiles of columns",

@@ -27,7 +27,6 @@ from ..model.remarks import Comment, plain
 from ..phrases.next_steps import tells
 from ..phrases.remarks import worded
 from . import answers, copies
-from .blocking import Blocking
 from .call_time import CallTime
 from .calls import Calls
 from .core_takers import Takers
@@ -37,6 +36,7 @@ from .outliers import Group
 from .sharing import Shared
 from .steps_told import steps_json
 from .verdicts import NOT_JUDGED, Judged, stack_json, thresholds_json
+from .waits_for import Blocking
 
 if TYPE_CHECKING:
     from ..model.steps import Steps

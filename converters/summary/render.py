@@ -20,7 +20,6 @@ from ..phrases.next_steps import tells
 from ..phrases.remarks import worded
 from . import contention_table, outside_ioctls
 from .answers_table import answer_blocks
-from .blocking_table import blocking_blocks
 from .call_time_table import times_table
 from .calls_table import calls_table, histogram
 from .copies_table import copies_table
@@ -45,6 +44,7 @@ from .locks_table import locks_table, shown_locks
 from .outliers_table import outliers_table
 from .sharing_table import matrix
 from .tables import WIDE, off_cpu_steps, running_table, table, waits_table
+from .waits_for_table import blocking_blocks
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

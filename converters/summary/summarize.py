@@ -35,7 +35,6 @@ from ..phrases.sentences import Sentences, all_of_cores
 from ..rules import gil_main
 from ..rules.ranking import Judgement, judge
 from .answer import answer, with_blame
-from .blocking import blocking
 from .call_places import is_joined
 from .call_time import answer_of_times, call_times
 from .calls import CALLS, Calls, add_up_calls, answer_of_calls
@@ -62,6 +61,7 @@ from .running import running_of
 from .sharing import serialised, shared_calls
 from .steps_told import sentences as sentences_of_steps
 from .verdicts import Judged
+from .waits_for import blocking
 
 _NOWHERE = Site((), "")
 

@@ -12,10 +12,10 @@ import threading
 from dataclasses import replace
 
 import pytest
-from stallscope.converters.summary.blocking import Blocking, Named
 from stallscope.converters.summary.figures import Summary
 from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
+from stallscope.converters.summary.waits_for import Blocking, Named
 from summary_profiles import EXE, MS, MUTEX, SECOND, Tracee, many_places, model_case, user
 from summary_texts import shown
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from stallscope.converters.model import Profile, ThreadTimes
 from stallscope.converters.model.processes import ProcessTimes
-from stallscope.converters.summary.blocking import blocking
 from stallscope.converters.summary.judging import read
 from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
+from stallscope.converters.summary.waits_for import blocking
 from summary_profiles import EXE, LIBC, MS, SECOND, kernel, user
 from wait_graphs import chained, profile_of, with_extremes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from stallscope.converters.model.waits_for import THREAD, Node, waits_for
-from stallscope.converters.summary.blocking import Blocking, blocking_of
+from stallscope.converters.summary.waits_for import Blocking, blocking_of
 from wait_graphs import chained, profile_of
 
 

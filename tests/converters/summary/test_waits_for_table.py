@@ -6,8 +6,8 @@ import io
 
 from rich.console import Console
 from stallscope.converters.model.waits_for import waits_for
-from stallscope.converters.summary.blocking import blocking_of
-from stallscope.converters.summary.blocking_table import blocking_blocks
+from stallscope.converters.summary.waits_for import blocking_of
+from stallscope.converters.summary.waits_for_table import blocking_blocks
 from wait_graphs import chained, profile_of
 
 

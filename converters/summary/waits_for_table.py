@@ -9,8 +9,8 @@ from ..base.text import printable, shortened
 from ..base.units import count, duration, plural, share
 from ..facts import thresholds
 from ..model.waits_for import PROCESS, THREAD
-from .blocking import Blocking, KnotOf, Named
 from .tables import table
+from .waits_for import Blocking, KnotOf, Named
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
