@@ -39,7 +39,7 @@ ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
     "phrases/sentences.py": ("digits of a share", (1_000, 1_000)),
     "phrases/steps.py": ("English ordinals", (11, 12, 13, 3, 10)),
     "phrases/words.py": ("ns of a second", (NS,)),
-    "summary/answers_table.py": ("widths", (40, 120)),
+    "summary/asked_values_table.py": ("widths", (40, 120)),
     "summary/waits_for_table.py": ("width", (9,)),
     "summary/calls.py": ("quantiles that the JSON has", (0.5, 0.99)),
     "summary/calls_table.py": (

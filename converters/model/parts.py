@@ -57,7 +57,7 @@ TEXTS: dict[tuple[str, str], str] = {
             *(("SharedCall", name) for name in ("name", "device")),
             *(("CallIoctls", name) for name in ("name", "library", "command", "device")),
             *(("Copies", name) for name in ("name", "library", "direction")),
-            *(("Answer", name) for name in ("ask", "text", "name", "library", "values")),
+            *(("AskedValues", name) for name in ("ask", "text", "name", "library", "values")),
             *(("LockTimes", name) for name in ("name", "kind", "owned_by", "taken_in")),
             *(("LockThread", name) for name in ("source", "frames")),
             ("LockPlace", "frames"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .answers import Answer
+from .asked_values import AskedValues
 from .call_ioctls import CallIoctls
 from .calls import CallTimes
 from .copies import Copies
@@ -87,7 +87,7 @@ class Profile:
     """What the calls of functions among ``calls`` made; dropped with them."""
     copies: list[Copies] = field(default_factory=list)
     """The same."""
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[AskedValues] = field(default_factory=list)
     """To what the user asked about calls; dropped with them."""
     locks: list[LockTimes] = field(default_factory=list)
     """Locks that were waited for, most time first; dropped when samples are left out."""

@@ -3,7 +3,7 @@
 It is one JSON object with ``version``, ``title``, ``host``, ``lost``, ``threads`` (the fields of ThreadTimes),
 ``processes`` (those of ProcessTimes, except the script and the ranks; omitted if there are none), ``calls`` and
 ``shared`` (those of CallTimes and SharedCall, its dictionaries as lists; omitted if there are none), ``call_ioctls``,
-``copies``, ``answers``, ``locks``, ``gil``, ``neighbours`` and ``steps`` (those of CallIoctls, Copies, Answer,
+``copies``, ``answers``, ``locks``, ``gil``, ``neighbours`` and ``steps`` (those of CallIoctls, Copies, AskedValues,
 LockTimes, GilTimes, Neighbour and Steps; omitted if there are none), ``scripts`` and ``ranks`` (one per process;
 omitted if there are none), ``lives`` (of threads and of processes: the index, and the fields with a default, of those
 that have other values; omitted if none has), ``display`` (how the answer was shown; omitted if it was not),
@@ -22,7 +22,7 @@ from dataclasses import asdict, fields
 from typing import Any, NamedTuple, TypeVar
 
 from ..model import Profile, ThreadTimes, ValueType
-from ..model.answers import Answer
+from ..model.asked_values import AskedValues
 from ..model.call_ioctls import CallIoctls
 from ..model.calls import BUCKETS, CallTimes
 from ..model.copies import Copies
@@ -285,10 +285,10 @@ def _flat(kind: type[_Flat], entry: Any) -> _Flat:
     return kind(**{name: read[str(types[name])](value) for name, value in entry.items()})
 
 
-def _answer(entry: Any) -> Answer:
+def _answer(entry: Any) -> AskedValues:
     _require(isinstance(entry, dict), "an answer expected")
     entry = {"values": [], "others": 0, **entry}  # which files of older versions lack
-    _require(entry.keys() == {field.name for field in fields(Answer)}, "an answer expected")
+    _require(entry.keys() == {field.name for field in fields(AskedValues)}, "an answer expected")
     ask, text, name, library = (_text(entry[key]) for key in ("ask", "text", "name", "library"))
     buckets = []
     for bucket in _list(entry["buckets"]):
@@ -300,7 +300,7 @@ def _answer(entry: Any) -> Answer:
         _require(isinstance(value, list) and len(value) == 2, "a value expected")
         values.append((_text(value[0]), _figure(value[1])))
     count, total, others = _figure(entry["count"]), _signed(entry["sum"]), _figure(entry["others"])
-    return Answer(ask, text, name, library, count, total, buckets, values, others)
+    return AskedValues(ask, text, name, library, count, total, buckets, values, others)
 
 
 def _signed(value: Any) -> int:

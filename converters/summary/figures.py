@@ -18,7 +18,7 @@ from ..facts.thread_names import thread_pattern
 from ..facts.wait_kinds import CORE
 from ..facts.wakers import WokenBy, waker_json
 from ..model import Stack, ValueType
-from ..model.answers import Answer
+from ..model.asked_values import AskedValues
 from ..model.copies import Copies
 from ..model.display import USUAL, CallsView
 from ..model.locks import LockTimes
@@ -26,7 +26,7 @@ from ..model.next_step import NextStep
 from ..model.remarks import Comment, plain
 from ..phrases.next_steps import tells
 from ..phrases.remarks import worded
-from . import answers, copies
+from . import asked_values, copies
 from .call_time import CallTime
 from .calls import Calls
 from .core_takers import Takers
@@ -223,7 +223,7 @@ class Summary:
     call_times: tuple[CallTime, ...] = ()
     """What the calling threads wait for, by process."""
     copies: tuple[Copies, ...] = ()
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[AskedValues, ...] = ()
     """To what the user asked about calls."""
     shared: tuple[Shared, ...] = ()
     """Calls in which several processes were at the same time, by their time together."""
@@ -278,7 +278,7 @@ class Summary:
             **({"events": [entry for each in self.events for entry in each.to_json()]} if self.events else {}),
             "call_times": [each.to_json() for each in self.call_times],
             "copies": copies.to_json(self.copies),
-            **({"answers": answers.to_json(self.answers)} if self.answers else {}),
+            **({"answers": asked_values.to_json(self.answers)} if self.answers else {}),
             "alike": [group.to_json() for group in self.alike],
             "shared_calls": [each.to_json() for each in self.shared],
             "locks": [lock_json(lock) for lock in ranked(self.locks)],

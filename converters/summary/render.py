@@ -19,7 +19,7 @@ from ..model.remarks import FramesNameless
 from ..phrases.next_steps import tells
 from ..phrases.remarks import worded
 from . import contention_table, outside_ioctls
-from .answers_table import answer_blocks
+from .asked_values_table import answer_blocks
 from .call_time_table import times_table
 from .calls_table import calls_table, histogram
 from .copies_table import copies_table

@@ -17,7 +17,7 @@ import pytest
 from commands import Finished, load, run
 from postgres import HotRow, programs
 from runner import FOLDER
-from stallscope.converters.model.answers import MOST_VALUES
+from stallscope.converters.model.asked_values import MOST_VALUES
 from stallscope.tracers.command.asking import Compiler
 from stallscope.tracers.engines.ebpf.measures.answers import LOSSES
 from stallscope.tracers.engines.ebpf.measures.asked_events import AskedEventsCollector

@@ -15,7 +15,7 @@ import summary_profiles
 from stallscope.converters import convert, pprof
 from stallscope.converters.anonymous import anonymised, fields, transform
 from stallscope.converters.model import Frame, Module, Profile, Sample, ThreadTimes, ValueType
-from stallscope.converters.model.answers import Answer
+from stallscope.converters.model.asked_values import AskedValues
 from stallscope.converters.model.call_ioctls import CallIoctls
 from stallscope.converters.model.calls import CallTimes
 from stallscope.converters.model.copies import Copies
@@ -100,7 +100,9 @@ def everything() -> Profile:
         shared=[SharedCall("TUNSETQUEUE", "/dev/zebra/disk", 1, turns={10: 1}, waits={(10, 11): 1})],
         call_ioctls=[CallIoctls("zebra_call", "libzebra.so", 10, "zebra_main", "TUNSETQUEUE", "/dev/zebra/disk", 1)],
         copies=[Copies("zebraMemcpy", "libzebra.so", 10, "zebra_main", "host to device", False, 1)],
-        answers=[Answer("count-by", "str(zebra)", "zebra_call", "libzebra.so", 1, 0, values=[("/home/zebra/x", 1)])],
+        answers=[
+            AskedValues("count-by", "str(zebra)", "zebra_call", "libzebra.so", 1, 0, values=[("/home/zebra/x", 1)])
+        ],
         locks=locks,
         gil=[GilTimes("zebra_main", 10, 5, 1, waiters=[GilThread("zebra_thr", 12)],
                       holders=[GilThread("zebra_thr", 12, 5, 1, ("zebra_step",))])],

@@ -12,7 +12,7 @@ from pprof_wire import fields, loaded, number, packed, profile, saved, text
 from stallscope.converters import pprof
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Module, Sample, ValueType
-from stallscope.converters.model.answers import Answer
+from stallscope.converters.model.asked_values import AskedValues
 from stallscope.converters.model.copies import Copies
 from stallscope.converters.model.details import Function, Mapping, renamed
 from stallscope.converters.model.neighbours import Neighbour
@@ -106,7 +106,7 @@ def test_random_damage_never_gives_a_traceback(packing: Any) -> None:
             assert error.remedy
 
 
-ANSWER = Answer("count-by", "n", "f", "lib", 3, 0, values=[("x", 3)])
+ANSWER = AskedValues("count-by", "n", "f", "lib", 3, 0, values=[("x", 3)])
 COPIES = Copies("cudaMemcpy", "libcudart.so.12", 7, "train", "host to device", is_async=False)
 LIMIT = {"cgroup": "/x", "quota_us": 1, "period_us": 1, "periods": 1, "throttled_periods": 1, "throttled_ns": 1}
 
@@ -178,7 +178,7 @@ def test_a_forged_comment_is_reported(meta: str) -> None:
 
 def test_answers_of_files_from_before_values_were_counted() -> None:
     original = profile()
-    original.answers = [Answer("sum", "n", "f", "lib", 3, -6)]
+    original.answers = [AskedValues("sum", "n", "f", "lib", 3, -6)]
     data = gzip.decompress(saved(original))
     (meta,) = fields(data)[STALLSCOPE]
     older = meta.replace(b',"values":[],"others":0', b"")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pprof_wire import fields, loaded, packed, profile, saved
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Kind, Module, Profile, Sample, ThreadTimes, ValueType
-from stallscope.converters.model.answers import Answer
+from stallscope.converters.model.asked_values import AskedValues
 from stallscope.converters.model.call_ioctls import CallIoctls
 from stallscope.converters.model.calls import BUCKETS, CallTimes
 from stallscope.converters.model.copies import Copies
@@ -84,7 +84,7 @@ SHARED = st.builds(
 
 CALL_IOCTLS = st.builds(CallIoctls, TEXT, TEXT, UINT64, TEXT, TEXT, TEXT, *[UINT64] * 7)
 ANSWERS = st.builds(
-    Answer,
+    AskedValues,
     *[TEXT] * 4,
     UINT64,
     INT64,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ....converters.model import ValueType
-from ....converters.model.answers import Answer
+from ....converters.model.asked_values import AskedValues
 from ....converters.model.call_ioctls import CallIoctls
 from ....converters.model.copies import Copies
 from ....converters.model.sharing import SharedCall
@@ -70,7 +70,7 @@ class Capture:
     """Like the calls, without the names of processes."""
     locks: LockRows | None = None
     python: PythonFunctions = PythonFunctions()
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[AskedValues] = field(default_factory=list)
     neighbours: Neighbours | None = None
     """What was not traced; None if the whole host was."""
 

@@ -14,7 +14,7 @@ from ....measures.protocol import columns_of
 from ...rows import Row, Timed
 
 if TYPE_CHECKING:
-    from .....converters.model.answers import Answer
+    from .....converters.model.asked_values import AskedValues
     from .....converters.model.call_ioctls import CallIoctls
     from .....converters.model.copies import Copies
     from .....converters.model.scheduling import Scheduling
@@ -283,7 +283,7 @@ class Collector(Protocol):
         """The copies in the functions' calls that it has timed, by thread, like `Timed`. After `read`."""
         return ()
 
-    def answers(self) -> Sequence[Answer]:
+    def answers(self) -> Sequence[AskedValues]:
         """Answers to what the user asked about the calls. After `read`."""
         return ()
 

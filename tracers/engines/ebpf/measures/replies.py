@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from .....converters.base.text import printable, some
-from .....converters.model.answers import MOST_VALUES, Answer, bounds
+from .....converters.model.asked_values import MOST_VALUES, AskedValues, bounds
 from ....expressions.asked import Ask, Asked
 from ....expressions.source import Loss
 from ....measures.questions import Line
@@ -54,9 +54,9 @@ class Replies:
         if self.of:
             self.of.close()
 
-    def answers(self) -> Sequence[Answer]:
+    def answers(self) -> Sequence[AskedValues]:
         """Answers of the interval."""
-        found: dict[tuple[int, int], Answer] = {}
+        found: dict[tuple[int, int], AskedValues] = {}
         for (question, function, bucket), (count, total) in sorted(self._counted.items()):
             old_count, old_total = self._counted_before.get((question, function, bucket), (0, 0))
             if count == old_count or self.of is None:
@@ -84,10 +84,10 @@ class Replies:
                 found.setdefault((question, function), Counter())[value] = number - old
         return found
 
-    def _answer(self, found: dict[tuple[int, int], Answer], question: int, function: int) -> Answer:
+    def _answer(self, found: dict[tuple[int, int], AskedValues], question: int, function: int) -> AskedValues:
         asked = self._asked.questions[question]
         return found.setdefault(
-            (question, function), Answer(_ask(asked.ask), asked.text, *self._name(function), count=0, sum=0)
+            (question, function), AskedValues(_ask(asked.ask), asked.text, *self._name(function), count=0, sum=0)
         )
 
     def losses(self) -> Mapping[str, int]:
@@ -131,7 +131,7 @@ class Asking(Collector):
         super().close()
         self._replies.close()
 
-    def answers(self) -> Sequence[Answer]:
+    def answers(self) -> Sequence[AskedValues]:
         return self._replies.answers()
 
     def losses(self) -> Mapping[str, int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..base.text import printable, shortened
 from ..base.units import count, share
 from ..facts import thresholds
-from ..model.answers import Answer
+from ..model.asked_values import AskedValues
 from .tables import table
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _LONGEST = 120
 """Characters of a function's name or an expression."""
 
 
-def answer_blocks(answers: Sequence[Answer], top: int) -> list[RenderableType]:
+def answer_blocks(answers: Sequence[AskedValues], top: int) -> list[RenderableType]:
     """The sums in one table, then a histogram for each of the ``top`` functions with most values, per question."""
     from rich.text import Text
 
@@ -42,7 +42,7 @@ def answer_blocks(answers: Sequence[Answer], top: int) -> list[RenderableType]:
     return [*blocks, *_count_blocks(answers, top)]
 
 
-def _count_blocks(answers: Sequence[Answer], top: int) -> Iterator[RenderableType]:
+def _count_blocks(answers: Sequence[AskedValues], top: int) -> Iterator[RenderableType]:
     """A table of the most frequent values for each of the ``top`` functions, per question."""
     from rich.text import Text
 
@@ -59,12 +59,12 @@ def _count_blocks(answers: Sequence[Answer], top: int) -> Iterator[RenderableTyp
         yield Text(f"values of {len(counts) - top} more functions: --json has them")
 
 
-def _what(each: Answer) -> str:
+def _what(each: AskedValues) -> str:
     expression, name = (printable(shortened(text, _LONGEST)) for text in (each.text, each.name))
     return f"{expression} of {name} {printable(each.library)}"
 
 
-def _histogram(each: Answer) -> RenderableType:
+def _histogram(each: AskedValues) -> RenderableType:
     made = table("value", "count", last="distribution")
     most = max((number for _, _, number in each.buckets), default=0)
     for low, high, number in each.buckets:

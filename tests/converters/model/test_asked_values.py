@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.model.answers import Answer, bounds
+from stallscope.converters.model.asked_values import AskedValues, bounds
 
 
 @pytest.mark.parametrize(
@@ -13,5 +13,5 @@ def test_bounds(bucket: int, found: tuple[int, int]) -> None:
 
 
 def test_the_mean() -> None:
-    assert Answer("sum", "n", "f", "lib", 4, -10).mean == -2.5
-    assert Answer("sum", "n", "f", "lib", 0, 0).mean == 0
+    assert AskedValues("sum", "n", "f", "lib", 4, -10).mean == -2.5
+    assert AskedValues("sum", "n", "f", "lib", 0, 0).mean == 0

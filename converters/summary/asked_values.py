@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..base.text import json_text
-from ..model.answers import Answer
+from ..model.asked_values import AskedValues
 
 
-def to_json(answers: Sequence[Answer]) -> list[dict[str, Any]]:
+def to_json(answers: Sequence[AskedValues]) -> list[dict[str, Any]]:
     """An entry per question and function."""
     return [
         {

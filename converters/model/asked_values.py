@@ -8,8 +8,8 @@ MOST_VALUES = 1000
 
 
 @dataclass(slots=True)
-class Answer:
-    """Answer to one question, of one function: all its processes together."""
+class AskedValues:
+    """Values of one expression in the calls of one function: all its processes together."""
 
     ask: str
     """``hist``: a histogram; ``sum``; ``count-by``: how often each value was there."""
