@@ -11,7 +11,7 @@ from ..facts.runs import Runs, RunSum
 from ..facts.wait_sums import Thread
 from ..model import ThreadTimes
 from .figures import Running
-from .people import who_of
+from .thread_groups import who_of
 
 
 def running_of(runs: Runs, threads: dict[Thread, ThreadTimes]) -> tuple[Running, ...]:

@@ -11,7 +11,7 @@ from ..base.units import Scale, count, duration, plural, share, share_scale, tim
 from ..facts import thresholds
 from .core_takers import sentence
 from .figures import NAMELESS, Running, Summary, Times, Wait
-from .people import people
+from .thread_groups import groups_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -145,7 +145,7 @@ def _where(wait: Wait, *, with_statistics: bool) -> Text:
     else:
         text.append(chain or "(no user stack)", style="not italic bold")
         text.append(f" │ {printable(wait.kernel)}" if wait.kernel else "", style="not italic cyan")
-    details = printable(people(wait.who, apart=wait.threads < wait.threads_alike))
+    details = printable(groups_text(wait.who, apart=wait.threads < wait.threads_alike))
     if wait.threads_wall:
         details += f" {share(wait.time, wait.threads_wall)}"
     if with_statistics and wait.count:
@@ -209,7 +209,7 @@ def _work(work: Running, *, with_samples: bool) -> Text:
     chain = " → ".join(printable(frame) for frame in work.frames)
     text = Text(chain or "(no user stack)", style="bold")
     text.append(" │ in the kernel" if work.in_kernel else "", style="not bold cyan")
-    details = [printable(people(work.who, apart=work.threads < work.threads_alike))]
+    details = [printable(groups_text(work.who, apart=work.threads < work.threads_alike))]
     if work.threads_weight:
         details[0] += f" {share(work.weight, work.threads_weight)}"
     details += [plural(work.samples, "sample")] if with_samples else []

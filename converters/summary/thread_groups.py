@@ -28,7 +28,7 @@ def _first_ids(threads: list[ThreadTimes]) -> tuple[int, ...]:
     return tuple(sorted(times.tid for times in threads if not is_sum(times.tid))[: thresholds.TIDS_KEPT])
 
 
-def people(who: Sequence[Who], *, apart: bool = False) -> str:
+def groups_text(who: Sequence[Who], *, apart: bool = False) -> str:
     """The waiting threads, for a table: ``8 × demo/worker, 2 × feeder (main)``; numbered names are one: ``pool-*``.
 
     ``apart``: there are others of these names, and few threads are named by id.
@@ -39,10 +39,10 @@ def people(who: Sequence[Who], *, apart: bool = False) -> str:
         # Thread 0 stands for lost time: nobody knows whose it is.
         name = "not known whose" if entry.tids == (0,) else name
         kinds.setdefault(name, []).append(entry)
-    return listed([_people(name, entries, apart) for name, entries in kinds.items()])
+    return listed([_group_text(name, entries, apart) for name, entries in kinds.items()])
 
 
-def _people(name: str, entries: Sequence[Who], apart: bool) -> str:
+def _group_text(name: str, entries: Sequence[Who], apart: bool) -> str:
     threads = sum(entry.threads for entry in entries)
     tids = sorted(tid for entry in entries for tid in entry.tids)
     if apart and threads == len(tids) <= thresholds.TOLD_APART:

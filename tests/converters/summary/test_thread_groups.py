@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from stallscope.converters.model import ThreadTimes
 from stallscope.converters.summary.figures import Who
-from stallscope.converters.summary.people import people, who_of
+from stallscope.converters.summary.thread_groups import groups_text, who_of
 
 
 def thread(pid: int, tid: int, name: str) -> ThreadTimes:
@@ -32,14 +32,14 @@ def test_few_ids_are_told() -> None:
     ],
 )  # fmt: skip
 def test_people(who: list[Who], expected: str) -> None:
-    assert people(who) == expected
+    assert groups_text(who) == expected
 
 
 def test_people_are_told_apart() -> None:
     two = [Who("srv", "pool-1", False, 1, 1, (9,)), Who("srv", "pool-2", False, 1, 1, (8,))]
-    assert people(two, apart=True) == "2 × srv/pool-* 8, 9"
-    assert people([Who("srv", "pool", False, 1, 3, (7, 8, 9))], apart=True) == "3 × srv/pool"
+    assert groups_text(two, apart=True) == "2 × srv/pool-* 8, 9"
+    assert groups_text([Who("srv", "pool", False, 1, 3, (7, 8, 9))], apart=True) == "3 × srv/pool"
 
 
 def test_nobody_knows_whose_time_was_lost() -> None:
-    assert people([Who("[lost]", "[lost]", True, 1, 1, (0,))]) == "not known whose"
+    assert groups_text([Who("[lost]", "[lost]", True, 1, 1, (0,))]) == "not known whose"
