@@ -51,7 +51,7 @@ def is_quiet_beside(x: float) -> bool:
     profile = empty()
     Tracee(profile, 1, "app", 2, "w").wait(PARKED, "interruptible", TEN)
     Tracee(profile, 1, "app", 3, "w").run(round((1 - x) * TEN)).wait(PARKED, "interruptible", round(x * TEN))
-    return (1, 3) in facts_of(profile).standing.quiet
+    return (1, 3) in facts_of(profile).roles.quiet
 
 
 def gets_on(x: float) -> bool:
@@ -59,7 +59,7 @@ def gets_on(x: float) -> bool:
     profile = one(READ, round((1 - x) * TEN), runs=round(x * TEN))
     for tid in (2, 3):
         Tracee(profile, 1, "app", tid, "w").wait(PARKED, "interruptible", TEN)
-    return bool(facts_of(profile).standing.idle)
+    return bool(facts_of(profile).roles.idle)
 
 
 def parked_beside(x: float) -> bool:

@@ -220,7 +220,7 @@ def needed_by_main(x: float) -> bool:
     profile.threads[0].wall = TEN
     Tracee(profile, 1, "app", 2, "w").wait((*user(EXE, "park"), *POOL[3:]), "interruptible", TEN)
     Tracee(profile, 1, "app", 3, "r").run(TEN // 2).wait(READ, "interruptible", TEN // 2, 9)
-    return (1, 2) in facts_of(profile).standing.idle
+    return (1, 2) in facts_of(profile).roles.idle
 
 
 def serves(x: float) -> bool:

@@ -8,7 +8,7 @@ from stallscope.converters.facts.contention import contention_of
 from stallscope.converters.facts.facts import Beside, Facts, Recorded
 from stallscope.converters.facts.gil import gil_shares
 from stallscope.converters.facts.runs import add_up_runs
-from stallscope.converters.facts.standing import standing
+from stallscope.converters.facts.thread_roles import roles_of
 from stallscope.converters.facts.wait_sums import LOST, Place, add_up_waits, merged_threads
 from stallscope.converters.facts.waits import wait_of
 from stallscope.converters.model import Frame, Module, Profile, Sample, Stack, ThreadTimes, ValueType
@@ -208,4 +208,4 @@ def facts_of(profile: Profile, pools: Callable[[], Collection[int]] | None = Non
         runs or ({LOST: {}} if has_samples else {}),
         profile.steps,
     )
-    return Facts(sums, threads, standing(sums, threads), profile.duration_ns, known)
+    return Facts(sums, threads, roles_of(sums, threads), profile.duration_ns, known)

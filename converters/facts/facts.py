@@ -15,8 +15,8 @@ from .contention import Contention
 from .coordinators import coordinators
 from .gil import GilShare
 from .runs import Runs
-from .standing import Standing, only_waits
 from .thread_names import name_pattern, thread_pattern
+from .thread_roles import ThreadRoles, only_waits
 from .wait_kinds import HALTED
 from .wait_sums import Place, Sum, Sums, Thread
 
@@ -58,20 +58,20 @@ class Facts:
         self,
         sums: Sums,
         threads: dict[Thread, ThreadTimes],
-        standing: Standing,
+        roles: ThreadRoles,
         duration: int,
         beside: Beside = Beside(),  # noqa: B008 (it never changes)
     ) -> None:
         """``duration``: of the trace, in ns."""
-        self.sums, self.threads, self.standing, self.duration = sums, threads, standing, duration
+        self.sums, self.threads, self.roles, self.duration = sums, threads, roles, duration
         self.accounts = beside.accounts or tuple(threads.values())
         self.contention, self.gil, self.pools = beside.contention, beside.gil, beside.pools
         self.runs, self.neighbours, self.recorded = beside.runs, beside.neighbours, beside.recorded
         self.steps, self.ranks = beside.steps, beside.ranks
-        self.pids_moving = frozenset(pid for pid, tid in threads if (pid, tid) not in standing.still)
-        self.still_pids = frozenset(pid for pid, _ in standing.still) - self.pids_moving
+        self.pids_moving = frozenset(pid for pid, tid in threads if (pid, tid) not in roles.still)
+        self.still_pids = frozenset(pid for pid, _ in roles.still) - self.pids_moving
         """Processes in which no thread moved."""
-        self.own = [thread for thread in threads if thread not in standing.kernel]
+        self.own = [thread for thread in threads if thread not in roles.kernel]
         """Threads of user space; all, if only kernel threads were traced."""
         self._processes = {thread: name_pattern(times.process) for thread, times in threads.items()}
         self._names = {thread: thread_pattern(of.thread, thread[0] == thread[1]) for thread, of in threads.items()}
@@ -79,8 +79,8 @@ class Facts:
         self.at_work = self._pids_at_work()
         """Processes that do something."""
         self.active_wall = sum(times.wall for thread, times in threads.items() if not self.is_quiet(thread))
-        self._working = {each for each in self.own if each not in standing.idle and self._waits_at_work(each)}
-        self._led_by_workers = {pid for pid, _ in coordinators(sums, standing.still, self._working, standing.quiet)}
+        self._working = {each for each in self.own if each not in roles.idle and self._waits_at_work(each)}
+        self._led_by_workers = {pid for pid, _ in coordinators(sums, roles.still, self._working, roles.quiet)}
 
     def waits_of(self, thread: Thread) -> Mapping[Place, Sum]:
         """Waits of a thread by place."""
@@ -96,16 +96,16 @@ class Facts:
 
     def is_idle(self, thread: Thread) -> bool:
         """Whether it is known to wait for work."""
-        return thread in self.standing.idle
+        return thread in self.roles.idle
 
     def is_quiet(self, thread: Thread) -> bool:
         """Whether it spends nearly all its time in one wait that others end."""
-        places = self.standing.quiet.get(thread, ())
+        places = self.roles.quiet.get(thread, ())
         return bool(places) and only_waits(self.threads[thread], self.sums[thread], places)
 
     def are_still(self, threads: Iterable[Thread]) -> bool:
         """Whether none of them moved."""
-        return self.standing.still.issuperset(threads)
+        return self.roles.still.issuperset(threads)
 
     def _waits_at_work(self, thread: Thread) -> bool:
         """Whether it mostly waits, but not always in one place."""
@@ -154,7 +154,7 @@ class Facts:
     @property
     def is_whole_host(self) -> bool:
         """Whether threads of the kernel were traced, too."""
-        return bool(self.standing.kernel)
+        return bool(self.roles.kernel)
 
     def are_slight(self, threads: Iterable[Thread]) -> bool:
         """Whether the whole host is traced and the processes of these threads hardly use a core: most wait for work."""

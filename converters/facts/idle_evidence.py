@@ -15,7 +15,7 @@ from ..model.waits_for import SOFTIRQ, TIMER, UNKNOWN, Node, WaitGraph
 from ..model.waits_for import THREAD as A_THREAD
 from . import thresholds
 from .identity import kernel_id, with_own_ids
-from .standing import Standing, standing
+from .thread_roles import ThreadRoles, roles_of
 from .wait_functions import EVENT_LOOPS
 from .wait_kinds import EVENTS, TOLD_BY_OTHERS, WORK
 from .wait_kinds import THREAD as FOR_THREADS
@@ -52,11 +52,11 @@ def idle_by_evidence(sums: Sums, threads: Mapping[Thread, ThreadTimes], graph: W
     return _not_needed(pools, threads, graph)
 
 
-def with_evidence(stands: Standing, found: Mapping[Thread, Evidence]) -> Standing:
+def with_evidence(roles: ThreadRoles, found: Mapping[Thread, Evidence]) -> ThreadRoles:
     """Marks these threads as idle, too."""
-    quiet = stands.quiet | {thread: frozenset((evidence.place,)) for thread, evidence in found.items()}
+    quiet = roles.quiet | {thread: frozenset((evidence.place,)) for thread, evidence in found.items()}
     by = {thread: evidence.kind for thread, evidence in found.items()}
-    return replace(stands, quiet=quiet, idle=stands.idle | frozenset(found), by=by)
+    return replace(roles, quiet=quiet, idle=roles.idle | frozenset(found), by=by)
 
 
 def for_work(sums: Sums) -> frozenset[Thread]:
@@ -69,9 +69,9 @@ def for_work(sums: Sums) -> frozenset[Thread]:
     )
 
 
-def waiting_for_work(stands: Standing, sums: Sums) -> frozenset[Thread]:
+def waiting_for_work(roles: ThreadRoles, sums: Sums) -> frozenset[Thread]:
     """Threads whose waits tell nothing of others: idle ones, those that never moved, and those of runtimes."""
-    return stands.idle | stands.still | for_work(sums)
+    return roles.idle | roles.still | for_work(sums)
 
 
 def idle_nodes(profile: Profile, graph: WaitGraph) -> set[Node]:
@@ -79,8 +79,8 @@ def idle_nodes(profile: Profile, graph: WaitGraph) -> set[Node]:
     own = with_own_ids(profile)
     threads = merged_threads(own.threads)
     sums = add_up_waits(own, threads)
-    stands = with_evidence(standing(sums, threads), idle_by_evidence(sums, threads, graph))
-    return {node_of(thread) for thread in stands.idle}
+    roles = with_evidence(roles_of(sums, threads), idle_by_evidence(sums, threads, graph))
+    return {node_of(thread) for thread in roles.idle}
 
 
 def node_of(thread: Thread) -> Node:

@@ -20,7 +20,7 @@ RULE = "deadlock"
 def find(facts: Facts) -> list[Verdict]:
     """One for each process."""
     groups: dict[Key, dict[Thread, list[Place]]] = defaultdict(dict)
-    for thread in facts.standing.still:
+    for thread in facts.roles.still:
         if places := [place for place in facts.sums[thread] if place.wait.lock and place.wait.lock not in OF_DATABASES]:
             groups[LOCK, thread[0]][thread] = places
     several = {key: members for key, members in groups.items() if len(members) > 1}

@@ -98,7 +98,7 @@ def find(facts: Facts) -> list[Verdict]:
     if not facts.recorded:
         return []
     loops = {thread for verdict in idle.find(facts) if verdict.finding for thread in verdict.finding.threads}
-    left_out = {node_of(thread) for thread in waiting_for_work(facts.standing, facts.sums) - loops}
+    left_out = {node_of(thread) for thread in waiting_for_work(facts.roles, facts.sums) - loops}
     return Blame(facts.recorded.graph, left_out, facts.recorded.profile).find()
 
 

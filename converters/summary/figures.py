@@ -127,7 +127,7 @@ class Wait:
     """The part of ``time`` in intervals cut off by the end of the trace."""
     open_count: int
     idle: bool
-    """Workers of a pool, or threads of the kernel, that wait for work (`standing.Standing`)."""
+    """Workers of a pool, or threads of the kernel, that wait for work (`thread_roles.ThreadRoles`)."""
     still: bool
     """None of these threads moved during the trace."""
     in_kernel: bool

@@ -15,7 +15,7 @@ from ..facts.ranks import ranks_of
 from ..facts.runs import SAMPLED as ON_CPU
 from ..facts.runs import add_up_runs
 from ..facts.scripts import with_scripts
-from ..facts.standing import standing
+from ..facts.thread_roles import roles_of
 from ..facts.wait_sums import Sums, add_up_waits, merged_threads
 from ..model import Profile
 from ..model.waits_for import has_wakers, waits_for
@@ -45,13 +45,13 @@ def read(given: Profile) -> Read:
     runs = add_up_runs(profile, threads) if names >= ON_CPU else {}
     recorded = _recorded(given, profile) if sums and has_wakers(given) else None
     evidence = idle_by_evidence(sums, threads, recorded.graph) if recorded else {}
-    stands = with_evidence(standing(sums, threads), evidence)
+    roles = with_evidence(roles_of(sums, threads), evidence)
     gil = gil_shares(profile.gil, profile.threads)
     pools = functools.partial(pools_of_libraries, profile)
     contention = contention_of(profile)
     of_all = profile.threads, contention, gil, pools, profile.neighbours, recorded, runs, profile.steps
     beside = Beside(*of_all, ranks_of(profile))
-    return Read(profile, before, Facts(sums, threads, stands, profile.duration_ns, beside))
+    return Read(profile, before, Facts(sums, threads, roles, profile.duration_ns, beside))
 
 
 def _recorded(given: Profile, shown: Profile) -> Recorded:

@@ -17,8 +17,8 @@ from ..facts.hot_function import hot_function
 from ..facts.identity import is_sum, number_of, processes_of
 from ..facts.idle_evidence import waiting_for_work
 from ..facts.runs import SAMPLED as ON_CPU
-from ..facts.standing import Standing
 from ..facts.thread_names import name_pattern, thread_pattern
+from ..facts.thread_roles import ThreadRoles
 from ..facts.wait_causes import row_of
 from ..facts.wait_kinds import CORE, TOLD_BY_OTHERS, WORK
 from ..facts.wait_sums import LOST, Place, Sum, Sums, Thread
@@ -90,13 +90,13 @@ def _summarize(profile: Profile, chosen: Whom | None) -> Summary:
         )
     given = profile
     profile, before, facts = read(given)
-    sums, threads, stands = facts.sums, facts.threads, facts.standing
+    sums, threads, roles = facts.sums, facts.threads, facts.roles
     running = running_of(facts.runs, threads)
     contention, gil = tuple(facts.contention), tuple(facts.gil)
     judgement = judge(facts)
     # Kernel threads are only traced with the whole host.
-    cores = Cores(contention, profile.neighbours, whole_host=bool(stands.kernel))
-    waits = _group(sums, threads, stands, facts.still_pids, cores)
+    cores = Cores(contention, profile.neighbours, whole_host=bool(roles.kernel))
+    waits = _group(sums, threads, roles, facts.still_pids, cores)
     calls = add_up_calls(profile)
     active = [times for thread, times in threads.items() if not facts.is_quiet(thread)]
     summary = Summary(
@@ -105,7 +105,7 @@ def _summarize(profile: Profile, chosen: Whom | None) -> Summary:
         start_ns=profile.start_ns,
         duration_ns=profile.duration_ns,
         answer=(),
-        processes=_processes(threads, stands, before),
+        processes=_processes(threads, roles, before),
         times=_times([times for thread, times in threads.items() if thread != LOST]),
         active=_times(active),
         waits=tuple(sorted(waits, key=lambda w: (w.still and w.processes > 0, w.idle, -w.time, w.frames, w.kernel))),
@@ -124,8 +124,8 @@ def _summarize(profile: Profile, chosen: Whom | None) -> Summary:
         locks=tuple(profile.locks),
         gil=gil,
         critical=critical_of(profile),
-        kernel_threads=len(stands.kernel),
-        blocking=blocking(facts.recorded.graph, waiting_for_work(stands, sums)) if facts.recorded else None,
+        kernel_threads=len(roles.kernel),
+        blocking=blocking(facts.recorded.graph, waiting_for_work(roles, sums)) if facts.recorded else None,
         steps=tuple(profile.steps),
     )
     own = [process for process in summary.processes if not process.in_kernel]
@@ -203,21 +203,21 @@ _Member = tuple[Thread, Place, Sum]
 
 
 def _group(
-    sums: Sums, threads: dict[Thread, ThreadTimes], stands: Standing, still: frozenset[int], cores: Cores
+    sums: Sums, threads: dict[Thread, ThreadTimes], roles: ThreadRoles, still: frozenset[int], cores: Cores
 ) -> list[Wait]:
     """Groups equal waits of all threads; idle threads, processes that did not move and kernel threads are separate
     from others in the same place. Waits for a core are one group per thread name."""
     groups: dict[tuple[object, _Flags], list[_Member]] = defaultdict(list)
     for thread, places in sums.items():
         times = threads[thread]
-        is_kernel, is_still = thread in stands.kernel, thread[0] in still
+        is_kernel, is_still = thread in roles.kernel, thread[0] in still
         name = name_pattern(times.process), thread_pattern(times.thread, times.pid == times.tid)
         for_a_core = (CORE, *((is_kernel,) if is_kernel else name))
-        idle = stands.quiet[thread] if thread in stands.idle else frozenset()
+        idle = roles.quiet[thread] if thread in roles.idle else frozenset()
         for place, total in places.items():
             for_work = place.kind == WORK and not is_kernel
             is_idle = bool(idle) and place in idle
-            flags = for_work or is_idle, stands.by.get(thread, "") if is_idle else "", is_still, is_kernel
+            flags = for_work or is_idle, roles.by.get(thread, "") if is_idle else "", is_still, is_kernel
             groups[for_a_core if place.kind == CORE else row_of(place), flags].append((thread, place, total))
     whose = _Whose(threads)
     waits = []
@@ -332,8 +332,8 @@ def _is_placeholder(site: Site) -> bool:
     return all(frame[:1] == "[" and " " in frame for frame in site.frames)
 
 
-def _processes(threads: dict[Thread, ThreadTimes], stands: Standing, before: dict[str, str]) -> tuple[Process, ...]:
-    kernel = {pid for pid, _ in stands.kernel}
+def _processes(threads: dict[Thread, ThreadTimes], roles: ThreadRoles, before: dict[str, str]) -> tuple[Process, ...]:
+    kernel = {pid for pid, _ in roles.kernel}
     names: dict[int, str] = {}
     for (pid, tid), times in threads.items():
         if (pid, tid) == LOST:

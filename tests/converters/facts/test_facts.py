@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from stallscope.converters.facts.facts import Facts
-from stallscope.converters.facts.standing import standing
+from stallscope.converters.facts.thread_roles import roles_of
 from stallscope.converters.model import Profile, Stack, ThreadTimes
 from summary_profiles import (
     EXE,
@@ -185,6 +185,6 @@ def test_both_lives_of_a_thread_id_are_accounts() -> None:
     profile = Profile(empty().value_types, threads=lives)
     assert [each.thread for each in facts_of(profile).accounts] == ["first", "second"]
     threads = {(1, 2): lives[0]}
-    made = Facts({}, threads, standing({}, threads), 0)
+    made = Facts({}, threads, roles_of({}, threads), 0)
     assert (made.accounts, made.contention, made.gil) == ((lives[0],), (), ())
     assert (made.pools, made.neighbours, made.runs) == (None, (), {})

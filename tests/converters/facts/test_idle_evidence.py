@@ -13,7 +13,7 @@ from stallscope.converters.facts.idle_evidence import (
     idle_nodes,
     with_evidence,
 )
-from stallscope.converters.facts.standing import Standing
+from stallscope.converters.facts.thread_roles import ThreadRoles
 from stallscope.converters.facts.wait_sums import Sum, add_up_waits, merged_threads
 from stallscope.converters.model.waits_for import THREAD, Node, waits_for
 from summary_profiles import MS, place_of
@@ -99,9 +99,9 @@ def test_in_the_graph_and_among_the_idle() -> None:
     assert idle_nodes(profile, graph) == {Node(THREAD, 7, 7)}
     threads = merged_threads(profile.threads)
     found = idle_by_evidence(add_up_waits(profile, threads), threads, graph)
-    stands = with_evidence(Standing(frozenset(), frozenset(), {}, frozenset()), found)
-    assert stands.idle == {(7, 7)}
-    assert stands.quiet == {(7, 7): frozenset((found[7, 7].place,))}
+    roles = with_evidence(ThreadRoles(frozenset(), frozenset(), {}, frozenset()), found)
+    assert roles.idle == {(7, 7)}
+    assert roles.quiet == {(7, 7): frozenset((found[7, 7].place,))}
 
 
 def test_threads_of_a_runtime_that_wait_for_its_work() -> None:

@@ -8,7 +8,7 @@ import pytest
 from processes import HALF, MS, SECOND, crowd, latencies, pools, process, profile, threads
 from stallscope.converters.facts.contention import contention_of
 from stallscope.converters.facts.facts import Beside, Facts
-from stallscope.converters.facts.standing import standing
+from stallscope.converters.facts.thread_roles import roles_of
 from stallscope.converters.facts.wait_sums import merged_threads
 from stallscope.converters.model import Profile
 from stallscope.converters.model.neighbours import Neighbour
@@ -22,7 +22,7 @@ from stallscope.converters.summary.summarize import summarize
 def verdicts(made: Profile, pools_in: Callable[[], Collection[int]] | None = None) -> list[Verdict]:
     beside = Beside(made.threads, contention_of(made), pools=pools_in)
     of = merged_threads(made.threads)
-    facts = Facts({}, of, standing({}, of), made.duration_ns, beside)
+    facts = Facts({}, of, roles_of({}, of), made.duration_ns, beside)
     return [verdict for verdict in judge(facts).verdicts if verdict.rule in ("quota", "crowd", "pool-anew")]
 
 

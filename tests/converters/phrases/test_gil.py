@@ -8,7 +8,7 @@ from dataclasses import replace
 from gil_profiles import HOG, gil, threads
 from stallscope.converters.facts.facts import Beside, Facts
 from stallscope.converters.facts.gil import GilShare, gil_shares
-from stallscope.converters.facts.standing import standing
+from stallscope.converters.facts.thread_roles import roles_of
 from stallscope.converters.model import Frame, Module, Profile, Sample, ThreadTimes, ValueType
 from stallscope.converters.model.gil import GilThread, GilTimes
 from stallscope.converters.phrases.gil import gil_sentence, held_up_main
@@ -83,7 +83,7 @@ def test_the_lines_of_a_function_are_added_up() -> None:
 
 
 def verdicts(shares: Sequence[GilShare]) -> list[Verdict]:
-    return find(Facts({}, {}, standing({}, {}), 1000, Beside(gil=shares)))
+    return find(Facts({}, {}, roles_of({}, {}), 1000, Beside(gil=shares)))
 
 
 def said(verdict: Verdict) -> str:

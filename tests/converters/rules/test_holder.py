@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from lock_profiles import lock
 from stallscope.converters.facts.facts import Beside, Facts, Recorded
-from stallscope.converters.facts.standing import standing
+from stallscope.converters.facts.thread_roles import roles_of
 from stallscope.converters.model import ThreadTimes
 from stallscope.converters.model.locks import CONDITION, OWNER, SHARED, WAKER, LockThread, LockTimes
 from stallscope.converters.model.waits_for import waits_for
@@ -20,7 +20,7 @@ def holder_sentence(locks: Sequence[LockTimes], of: list[ThreadTimes]) -> str:
     profile = profile_of()
     profile.locks, profile.threads = list(locks), of
     recorded = Recorded(profile, waits_for(profile))
-    for verdict in find(Facts({}, {}, standing({}, {}), 0, Beside(recorded=recorded))):
+    for verdict in find(Facts({}, {}, roles_of({}, {}), 0, Beside(recorded=recorded))):
         assert isinstance(verdict.detail, Holder)
         return holder(verdict.detail)
     return ""

@@ -13,7 +13,7 @@ from .wait_sums import Place, Sum, Sums, Thread
 
 
 @dataclass(frozen=True)
-class Standing:
+class ThreadRoles:
     """Sets of threads."""
 
     kernel: frozenset[Thread]
@@ -30,14 +30,14 @@ class Standing:
     """What shows that a thread is idle, if those tell who ended its waits (`idle`)."""
 
 
-def standing(sums: Sums, threads: dict[Thread, ThreadTimes]) -> Standing:
+def roles_of(sums: Sums, threads: dict[Thread, ThreadTimes]) -> ThreadRoles:
     """``sums`` are the waits of ``threads``."""
     user = {pid for (pid, _), places in sums.items() if any(place.has_user_frames for place in places)}
     kernel = frozenset(thread for thread, places in sums.items() if thread[0] not in user and _in_kernel(places))
     still = frozenset(thread for thread, times in threads.items() if _is_still(times, thread in sums))
     quiet = {thread: found for thread in sums if (found := _quiet(sums, threads[thread], thread in kernel))}
     quiet |= _of_pools(sums, threads, quiet)
-    return Standing(
+    return ThreadRoles(
         kernel=kernel if len(kernel) < len(sums) else frozenset(),
         still=still - kernel,
         quiet=quiet,
