@@ -8,10 +8,10 @@ from stallscope.converters.model import Frame, Module, Profile, Sample, ThreadTi
 from stallscope.converters.model.calls import CallTimes
 from stallscope.converters.model.next_step import Whom
 from stallscope.converters.model.sharing import SharedCall
+from stallscope.converters.summary.call_ioctl_sentence import call_ioctl_sentence
 from stallscope.converters.summary.call_places import Times
 from stallscope.converters.summary.call_time import CallTime, answer_of_times
 from stallscope.converters.summary.calls import Calls, answer_of_calls
-from stallscope.converters.summary.joined import answer_of_joined
 from stallscope.converters.summary.next_command import after_calls
 from stallscope.converters.summary.outside_ioctls import outside_ioctls
 from stallscope.converters.summary.sharing import serialised, shared_calls
@@ -44,11 +44,11 @@ def calling(*samples: tuple[tuple[str, ...], float, int]) -> Profile:
 
 def called_by(x: float) -> bool:
     """Whether threads are named that have this share of a call's time."""
-    return "worker" in answer_of_joined(calling((("get",), x, 2), (("get",), 1 - x, 1)), (), ())
+    return "worker" in call_ioctl_sentence(calling((("get",), x, 2), (("get",), 1 - x, 1)), (), ())
 
 
 def in_ioctl(x: float) -> bool:
-    return "ioctl" in answer_of_joined(calling((("get", "ioctl"), x, 1), (("get",), 1 - x, 1)), (), ())
+    return "ioctl" in call_ioctl_sentence(calling((("get", "ioctl"), x, 1), (("get",), 1 - x, 1)), (), ())
 
 
 def called_itself(time: float, calls: float) -> bool:
@@ -57,7 +57,7 @@ def called_itself(time: float, calls: float) -> bool:
     call = replace(whole, tid=0, threads=[whole])
     profile = calling((("get", "helper"), 5, 1), (("helper",), 10 * time, 1))
     profile.samples[-1] = profile.samples[-1]._replace(values=(profile.samples[-1].values[0], round(1_000 * calls)))
-    return "is in helper" in answer_of_joined(profile, (Calls(call, (call,)),), ())
+    return "is in helper" in call_ioctl_sentence(profile, (Calls(call, (call,)),), ())
 
 
 def part_of_time(x: float) -> bool:
@@ -140,4 +140,4 @@ def ioctl_takes_longer(x: float) -> bool:
     """Whether an ioctl in a function is said to take so many times longer with others inside."""
     shared = Profile([], shared=[shared_call(name="GET_INFO", alone_time=round(800_000 / x))])
     profile = calling((("get", "ioctl"), 1, 1))
-    return "times as long" in answer_of_joined(profile, (), shared_calls(shared))
+    return "times as long" in call_ioctl_sentence(profile, (), shared_calls(shared))

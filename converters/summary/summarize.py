@@ -35,6 +35,7 @@ from ..phrases.sentences import Sentences, all_of_cores
 from ..rules import gil_main
 from ..rules.ranking import Judgement, judge
 from .answer import answer, with_blame
+from .call_ioctl_sentence import call_ioctl_sentence
 from .call_places import is_joined
 from .call_time import answer_of_times, call_times
 from .calls import CALLS, Calls, add_up_calls, answer_of_calls
@@ -43,7 +44,6 @@ from .critical import critical_of, critical_sentence
 from .events import EVENTS, answer_of_events, counted_events
 from .few_samples import few_of_threads
 from .figures import NAMELESS, Process, Summary, Times, Wait, Who
-from .joined import answer_of_joined
 from .judging import OFF_CPU, read
 from .next_command import (
     after_calls,
@@ -192,7 +192,7 @@ def _of_calls(summary: Summary, processes: list[Process], chosen: Whom | None, p
     is_minor = whole and of_time < thresholds.MINOR_CALLS
     minor = (f"{share(whole, wall)} of the threads' time is in calls.",) if is_minor else ()
     told = answer_of_calls(summary.calls, profile.lost.get(WITHOUT_PROBE, 0))
-    if is_joined(profile) and (sentence := answer_of_joined(profile, summary.calls, summary.shared)):
+    if is_joined(profile) and (sentence := call_ioctl_sentence(profile, summary.calls, summary.shared)):
         told = (sentence, *answer_of_times(summary.call_times), *told[1:])
     return replace(summary, answer=(*minor, *told, *together), next_step=step)
 

@@ -1,4 +1,4 @@
-"""Ioctls and copies in calls, from the tables of the probes. With real calls: tests/live/test_cuda_joined.py."""
+"""Ioctls and copies in calls, from the tables of the probes. With real calls: tests/live/test_cuda_ioctls.py."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class _Outer:
         return max(found, key=lambda place: (found[place], place), default="")
 
 
-def answer_of_joined(profile: Profile, calls: Sequence[Calls], shared: Sequence[Shared]) -> str:
+def call_ioctl_sentence(profile: Profile, calls: Sequence[Calls], shared: Sequence[Shared]) -> str:
     """Sentence on the function that takes most of the time of the threads that call it; "" if no stack has a
     function."""
     outer = _outermost(profile)
