@@ -33,8 +33,8 @@ from stallscope.converters.summary.critical import Contribution, Critical, criti
 from stallscope.converters.summary.figures import Process
 from stallscope.converters.summary.next_command import next_command
 from stallscope.converters.summary.outside_ioctls import line
+from stallscope.converters.summary.step_sentences import sentences
 from stallscope.converters.summary.steps import steps_of
-from stallscope.converters.summary.steps_told import sentences
 from stallscope.converters.summary.summarize import summarize
 from stallscope.converters.summary.waits_for import blocking_of
 from step_traces import recorded

@@ -34,7 +34,7 @@ from .critical import Critical
 from .events import Counted
 from .outliers import Group
 from .sharing import Shared
-from .steps_told import steps_json
+from .step_sentences import steps_json
 from .verdicts import NOT_JUDGED, Judged, stack_json, thresholds_json
 from .waits_for import Blocking
 

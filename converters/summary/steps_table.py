@@ -10,7 +10,7 @@ from ..base.text import printable
 from ..base.units import count, duration, plural, share
 from ..facts import thresholds
 from ..model.steps import Spent, Steps, StepWait
-from .steps_told import each_function, sentences
+from .step_sentences import each_function, sentences
 from .tables import table
 
 if TYPE_CHECKING:

@@ -58,7 +58,7 @@ from .outliers import groups_of
 from .outside_ioctls import outside_ioctls
 from .running import running_of
 from .sharing import serialised, shared_calls
-from .steps_told import sentences as sentences_of_steps
+from .step_sentences import sentences as sentences_of_steps
 from .thread_groups import who_of
 from .verdicts import Judged
 from .waits_for import blocking

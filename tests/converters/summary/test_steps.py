@@ -6,8 +6,8 @@ from scheduling_traces import rows
 from stallscope.converters.model import Profile, Stack
 from stallscope.converters.model.scheduling import CALL, NO_STACK, OPEN, SAMPLE, THREAD, CallName, Scheduling
 from stallscope.converters.model.steps import Steps
+from stallscope.converters.summary.step_sentences import sentences
 from stallscope.converters.summary.steps import steps_of
-from stallscope.converters.summary.steps_told import sentences
 from stallscope.converters.summary.summarize import summarize
 from step_traces import BATCH, LOOP, STEP, SYNC, recorded
 from summary_profiles import EXE, VALUE_TYPES, kernel, user

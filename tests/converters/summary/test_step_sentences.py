@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from stallscope.converters.model import Frame
 from stallscope.converters.model.steps import Spent
+from stallscope.converters.summary.step_sentences import each_function, sentences, steps_json
 from stallscope.converters.summary.steps import steps_of
-from stallscope.converters.summary.steps_told import each_function, sentences, steps_json
 from step_traces import BATCH, recorded, slow
 
 
