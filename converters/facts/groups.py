@@ -38,6 +38,8 @@ def users_of_cores(
     theirs alike; most first. Without ``cores``: of all."""
     groups: dict[str, list[Neighbour]] = defaultdict(list)
     for each in neighbours:
+        if not each.on_cpu:
+            continue  # it only ended waits
         groups[name_pattern(each.process)].append(each)
     found = []
     for pattern, members in groups.items():

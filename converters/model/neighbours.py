@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Neighbour:
-    """A process that used cores during the trace, and was not traced."""
+    """A process that used cores during the trace, or ended waits, and was not traced."""
 
     process: str
-    """Its name (hostile)."""
+    """Its name, with the script that it runs (hostile)."""
     pid: int
     on_cpu: int
     """ns on cores during the trace, by the ticks of the kernel's clock."""

@@ -56,7 +56,8 @@ def read(given: Profile) -> Read:
 
 def _recorded(given: Profile, shown: Profile) -> Recorded:
     """Recorded wakers with the names under which processes are shown."""
-    names = {kernel_id(times.pid): times.process for times in shown.threads}
+    names = {each.pid: each.process for each in shown.neighbours}
+    names |= {kernel_id(times.pid): times.process for times in shown.threads}
     return Recorded(given, waits_for(given, names))
 
 

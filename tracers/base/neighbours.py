@@ -1,19 +1,29 @@
-"""Processes that are not traced, and use cores meanwhile: they may be what the traced ones wait for a core for."""
+"""Processes that are not traced, and use cores meanwhile or end waits: they may be what the traced ones wait for."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ...converters.model.neighbours import Neighbour
 from ...converters.model.processes import cpu_list
+from ..outside.reads import heads
 from . import procfs
+from .scripts import script_of
 
 _LEAST = 0.01
 """Cores; who uses less is left out."""
 _MOST = 20
+_WAKERS = 64
+"""Processes that end waits, of which the scripts are asked for."""
+_COMMAND_LINE = 1 << 12
+"""Bytes in which a script is looked for."""
+_COMM = 15
+"""Longest name that the kernel keeps: a script that is executed gives its process its own."""
+NOBODY: Mapping[int, str] = MappingProxyType({})
 
 
 class _Used(NamedTuple):
@@ -30,12 +40,15 @@ class Neighbours:
         self._before = _all()
         self._began = time.monotonic()
         self._used: list[tuple[int, str, float, str]] = []
+        self._names: dict[int, str] = {}
+        """Of all processes, when the trace ended."""
 
     def end(self) -> None:
         """The trace has ended. This process and its helpers are no neighbours."""
         own = {os.getpid(), *procfs.descendants([os.getpid()])}
         elapsed = (time.monotonic() - self._began) * os.sysconf("SC_CLK_TCK")
         for pid, now in _all().items():
+            self._names[pid] = now.name
             before = self._before.get(pid)
             ticks = now.ticks - (before.ticks if before and before.began == now.began else 0)
             if pid not in own and elapsed > 0 and ticks >= _LEAST * elapsed and (cpus := _cpus(pid)):
@@ -43,10 +56,28 @@ class Neighbours:
         self._used.sort(key=lambda used: (-used[2], used[0]))
         self._before = {}
 
-    def found(self, traced: Collection[int], duration: int) -> list[Neighbour]:
-        """Processes with most time on cores that were not ``traced``. ``duration``: of the trace, in ns."""
+    def found(self, traced: Collection[int], duration: int, wakers: Mapping[int, str] = NOBODY) -> list[Neighbour]:
+        """Processes with most time on cores that were not ``traced``, and those that ended waits. ``duration``: of the
+        trace, in ns. ``wakers``: names of processes that did, by pid; one that has another name now is another one."""
         others = [each for each in self._used if each[0] not in traced][:_MOST]
-        return [Neighbour(name, pid, round(cores * duration), cpus) for pid, name, cores, cpus in others]
+        used = {pid for pid, *_ in others}
+        more = [pid for pid, name in wakers.items() if pid not in {*traced, *used} and self._names.get(pid) == name]
+        scripts = _scripts([*used, *more[:_WAKERS]])
+        found = [
+            Neighbour(_with_script(name, scripts.get(pid, "")), pid, round(cores * duration), cpus)
+            for pid, name, cores, cpus in others
+        ]
+        return found + [Neighbour(_with_script(wakers[pid], scripts[pid]), pid, 0) for pid in more if scripts.get(pid)]
+
+
+def _scripts(pids: Collection[int]) -> dict[int, str]:
+    """Scripts that interpreters run, by pid; processes that do not answer are left out."""
+    lines = heads(pids, (("cmdline", _COMMAND_LINE),)) if pids else {}
+    return {pid: script_of((line or b"").split(b"\0")) for pid, (line,) in lines.items()}
+
+
+def _with_script(name: str, script: str) -> str:
+    return f"{name} {script}" if script and script[:_COMM] != name else name
 
 
 def _cpus(pid: int) -> str:

@@ -92,6 +92,11 @@ class Wakers:
             found = self._chains[wakers] = self._chain(wakers)
         return found
 
+    def processes(self) -> dict[int, str]:
+        """Names of the processes of all wakers so far, by pid."""
+        threads = [waker for waker, (_, _, is_interrupt) in self._parts.items() if waker.tgid and not is_interrupt]
+        return {waker.tgid: self._names.process(_row(waker, self._lives).origin.tgid) for waker in threads}
+
     def _chain(self, wakers: tuple[Waker, ...]) -> tuple[Stack, Labels]:
         frames: Stack = ()
         labels: dict[str, str | int] = {}

@@ -44,6 +44,7 @@ def test_processes_that_were_not_traced() -> None:
     made = [Neighbour(name, pid, SECOND) for pid, name in enumerate(("gzip", "cc1", "rank-1", "cc1", "rank-2", "cc1"))]
     assert users_of_cores(made, 2 * SECOND) == [("3 × cc1", 1.5), ("2 × rank-*", 1.0), ("gzip", 0.5)]
     assert users_of_cores(made[:1], 0) == [("gzip", 0.0)]
+    assert users_of_cores([*made[:1], Neighbour("gzip", 9, 0)], SECOND) == [("gzip", 1.0)], "it only ended waits"
     assert users_of_cores([], SECOND) == []
     pinned = Neighbour("gzip", 1, 3 * SECOND, "0"), Neighbour("cc1", 2, 3 * SECOND, "0-2"), Neighbour("xz", 3, SECOND)
     assert users_of_cores(pinned, SECOND, frozenset((1, 2))) == [("cc1", 2.0), ("xz", 1.0), ("gzip", 0.0)]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 from stallscope.converters.model.processes import cpu_list
 from stallscope.tracers.base import neighbours
@@ -42,3 +43,20 @@ def test_a_name_with_any_character() -> None:
 
 def test_who_has_ended() -> None:
     assert neighbours._read(1 << 30) is None
+
+
+def test_who_ends_waits_has_the_name_of_its_script(tmp_path: Path) -> None:
+    """A process that did not use cores is found by those whose waits it ended, if it is still the same one."""
+    script = tmp_path / "rates.py"
+    script.write_text("print(flush=True)\ninput()")
+    look = Neighbours()
+    with subprocess.Popen([sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as one:
+        assert one.stdin and one.stdout
+        one.stdout.readline()
+        look.end()
+        name = Path(f"/proc/{one.pid}/comm").read_text().strip()
+        (found,) = [each for each in look.found((), SECOND, {one.pid: name}) if each.pid == one.pid]
+        assert (found.process, found.on_cpu, found.cpus) == (f"{name} rates.py", 0, "")
+        others = [look.found({one.pid}, SECOND, {one.pid: name}), look.found((), SECOND, {one.pid: "other"})]
+        assert one.pid not in {each.pid for of in others for each in of}
+        one.stdin.close()

@@ -90,6 +90,12 @@ def test_a_thread(wakers: Wakers) -> None:
     assert list(labels) == sorted(labels)
 
 
+def test_processes_of_wakers(wakers: Wakers) -> None:
+    """Interrupts are of no process, whatever they interrupt."""
+    wakers.of((APP, waker(BY_TIMER, 5)))
+    assert wakers.processes() == {7: "app"}
+
+
 def test_a_chain(wakers: Wakers) -> None:
     assert told(wakers, APP, waker(BY_TIMER, 5))[-6:] == ["--", "try_to_wake_up", "handle_irq", *IRQ[::-1], "[timer]"]
 

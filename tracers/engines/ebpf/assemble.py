@@ -108,13 +108,15 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         locks=locks,
         gil=gil,
         steps=_steps(scheduling),
-        neighbours=_neighbours(capture),
+        neighbours=_neighbours(capture, wakers),
     )
 
 
-def _neighbours(capture: Capture) -> list[Neighbour]:
+def _neighbours(capture: Capture, wakers: Wakers) -> list[Neighbour]:
+    if not capture.neighbours:
+        return []
     traced = {record.thread.key.tgid for record in capture.threads}
-    return capture.neighbours.found(traced, capture.stopped - capture.began) if capture.neighbours else []
+    return capture.neighbours.found(traced, capture.stopped - capture.began, wakers.processes())
 
 
 def _steps(scheduling: Scheduling | None) -> list[Steps]:
