@@ -28,6 +28,14 @@ def ranks(size: int, how: str, traced: int) -> Callable[[Stage], Sequence[int]]:
     return start
 
 
+def saving_ranks(stage: Stage) -> Sequence[int]:
+    script, size = stage.program("pretrain.py"), 3
+    common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29577", "WORLD_SIZE": str(size), "OMP_NUM_THREADS": "1"}
+    started = [stage.start(PYTHON, script, 20, environment={**common, "RANK": str(rank)}) for rank in range(size)]
+    stage.until(lambda: "ready" in (stage.folder / "log-0").read_text(), "the ranks are ready")
+    return [process.pid for process in started]
+
+
 def loader(stage: Stage) -> Sequence[int]:
     return stage.tree(stage.python("loader.py"), least=2)
 
@@ -100,6 +108,19 @@ JOBS = (
         ranks(3, "sleep", 2),
         PYTHON_HERE,
         TORCH,
+    ),
+    Job(
+        "ddp_saves",
+        Truth(
+            ("collective",),
+            ("2 main threads", "pretrain.py", "ranks 1, 2"),
+            ("train_step", "backward", "rank 0", "save_checkpoint"),
+            "two ranks wait at the end of the backward pass for rank 0, which saves a checkpoint each fifth step",
+        ),
+        saving_ranks,
+        PYTHON_HERE,
+        TORCH,
+        commands=("wall",),
     ),
     Job(
         "torch_loader",
