@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
@@ -67,11 +67,17 @@ class Place:
 
     @property
     def stack(self) -> Stack:
-        """The stack of most of the time: all its frames, as they were recorded. () if none was."""
+        """The stack of most of the time: all its frames, as they were recorded. () if none was. Equal stacks count as
+        one, whether they are one object, as in a file that was read, or not."""
         if self._first is None or self._others is None:
             return self._first or ()
-        seen = [(self._time, self._first), *self._others.values()]
-        return max(seen, key=lambda each: (each[0], _names(each[1])))[1]
+        times: Counter[tuple[object, ...]] = Counter()
+        stacks: dict[tuple[object, ...], Stack] = {}
+        for time, stack in ((self._time, self._first), *self._others.values()):
+            key = _told(stack)
+            times[key] += time
+            stacks[key] = stack
+        return stacks[max(times, key=lambda key: (times[key], key))]
 
     @property
     def _key(self) -> tuple[str, Site, Wait]:
@@ -82,8 +88,10 @@ class Place:
         return self.wait.has_user_frames
 
 
-def _names(stack: Stack) -> list[str]:
-    return [frame.name for frame in stack]
+def _told(stack: Stack) -> tuple[object, ...]:
+    """Frames of a stack as they are shown: they can be compared, and do not have addresses."""
+    shown = ((each.name, each.kind, each.module.path if each.module else "", each.file, each.line) for each in stack)
+    return tuple(shown)
 
 
 @dataclass(slots=True)

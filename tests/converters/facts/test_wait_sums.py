@@ -58,3 +58,14 @@ def test_the_stack_of_a_place_is_that_of_most_of_its_time() -> None:
     (place,) = {place for places in sums.values() for place in places}
     assert place.stack == short, "25 ns of all threads together"
     assert Place("other", place.site, place.wait).stack == ()
+
+
+def test_equal_stacks_of_a_place_are_one() -> None:
+    """A trace makes each stack anew, a file that is read shares them: the stack of most of the time is the same."""
+    other = (*POOL[:-1], Frame("do_futex", "kernel"), POOL[-1])
+    profile = empty()
+    worker = Tracee(profile, 1, "p", 2, "w").wait(other, "interruptible", 20)
+    for _ in range(3):
+        worker.wait(tuple(list(POOL)), "interruptible", 10)
+    (places,) = add_up_waits(profile, merged_threads(profile.threads)).values()
+    assert [place.stack for place in places] == [POOL], "30 of 50 ns"
