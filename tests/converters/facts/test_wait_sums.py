@@ -66,6 +66,6 @@ def test_equal_stacks_of_a_place_are_one() -> None:
     profile = empty()
     worker = Tracee(profile, 1, "p", 2, "w").wait(other, "interruptible", 20)
     for _ in range(3):
-        worker.wait(tuple(list(POOL)), "interruptible", 10)
+        worker.wait((*POOL,), "interruptible", 10)
     (places,) = add_up_waits(profile, merged_threads(profile.threads)).values()
     assert [place.stack for place in places] == [POOL], "30 of 50 ns"
