@@ -83,10 +83,9 @@ class Sentences:
         finding, other = _finding(verdict), verdict.cause or verdict.effect
         if verdict.kind != COLLECTIVE or other:
             return self.words.sentence(finding, other)
-        whom = "it" if len(finding.threads) == 1 else "them"
         return (
-            f"{self.words.clause(finding)}; no traced rank keeps {whom} waiting, but one that is not traced, or the "
-            "network."
+            f"{self.words.clause(finding)}; no traced rank stands out as late: it may be one that is not traced, the "
+            "network, or each of them in turn."
         )
 
     def herd(self, verdict: Verdict) -> str:

@@ -74,6 +74,8 @@ def _starter(times: ThreadTimes, mains: dict[int, ThreadTimes], parents: dict[in
     """The nearest process above it that is not short-lived itself; None if it is not known."""
     seen: set[int] = set()
     while _is_short_lived(times):
+        if times.creator < 0:
+            return None
         above = mains.get(parents.get(times.creator, 0))
         if above is None or above.tid in seen:
             return None

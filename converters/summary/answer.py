@@ -82,9 +82,8 @@ def _without_what_is_told(second: Verdict | None, first: Verdict) -> Verdict | N
     """The second verdict, without what others do meanwhile if the first one tells of the same."""
     if second is None:
         return None
-    told = [each.threads for each in (first.cause, first.effect) if each]
-    cause = None if second.cause and second.cause.threads in told else second.cause
-    effect = None if second.effect and second.effect.threads in told else second.effect
+    told = (first.cause, first.effect)
+    cause, effect = (None if each in told else each for each in (second.cause, second.effect))
     return second if (cause, effect) == (second.cause, second.effect) else replace(second, cause=cause, effect=effect)
 
 

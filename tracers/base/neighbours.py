@@ -17,7 +17,7 @@ from .scripts import script_of
 _LEAST = 0.01
 """Cores; who uses less is left out."""
 _MOST = 20
-_WAKERS = 64
+_WAKERS = 256
 """Processes that end waits, of which the scripts are asked for."""
 _COMMAND_LINE = 1 << 12
 """Bytes in which a script is looked for."""
@@ -60,8 +60,9 @@ class Neighbours:
         """Processes with most time on cores that were not ``traced``, and those that ended waits. ``duration``: of the
         trace, in ns. ``wakers``: names of processes that did, by pid; one that has another name now is another one."""
         others = [each for each in self._used if each[0] not in traced][:_MOST]
-        used = {pid for pid, *_ in others}
-        more = [pid for pid, name in wakers.items() if pid not in {*traced, *used} and self._names.get(pid) == name]
+        used = [pid for pid, *_ in others]
+        known = {*traced, *used}
+        more = [pid for pid, name in wakers.items() if pid not in known and self._names.get(pid) == name]
         scripts = _scripts([*used, *more[:_WAKERS]])
         found = [
             Neighbour(_with_script(name, scripts.get(pid, "")), pid, round(cores * duration), cpus)

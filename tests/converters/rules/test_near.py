@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from stallscope.converters.facts.wait_sums import Place
@@ -44,9 +45,9 @@ def finding(thread: int = 1, *, kind: str = "held", at: str = "fsync", count: in
     return Finding(kind, ((thread, thread),), 100, 1000, (place(at),), count)
 
 
-def verdict(of: Finding | None, time: int = 1000, rule: str = held_up.RULE, **more: object) -> Verdict:
+def verdict(of: Finding | None, time: int = 1000, rule: str = held_up.RULE, **more: Any) -> Verdict:
     pids = of.pids if of else frozenset({1})
-    return replace(Verdict(rule, "io", time, 1, pids, of), **more)  # type: ignore[arg-type]
+    return replace(Verdict(rule, "io", time, 1, pids, of), **more)
 
 
 FIRST = verdict(finding())

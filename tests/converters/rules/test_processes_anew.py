@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.model import Profile
+from stallscope.converters.model import Profile, ThreadTimes
 from stallscope.converters.phrases.cores import processes_anew
 from stallscope.converters.rules.processes_anew import Started, find
 from stallscope.converters.summary.summarize import summarize
@@ -49,6 +49,7 @@ def test_whoever_starts_them_may_be_unknown() -> None:
     profile = starting()
     for times in profile.threads[1:]:
         times.creator = -1
+    profile.threads.append(ThreadTimes(0, "[lost]", 0, "[lost]", SECOND, 0, 0, {}))
     (verdict,) = find(facts_of(profile))
     assert isinstance(verdict.detail, Started)
     assert processes_anew(verdict.detail).startswith("A process that was not traced starts 200 processes a second")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from stallscope.converters.model import Stack
 from stallscope.converters.phrases.sentences import Sentences
 from stallscope.converters.rules.reclaim import Reclaim, find
 from stallscope.converters.summary.summarize import summarize
@@ -36,7 +37,7 @@ def test_memory_is_short() -> None:
         ((NAMED,), (100,)),
     ],
 )
-def test_little_of_it_few_samples_or_something_else(stacks: tuple, samples: tuple[int, ...]) -> None:  # type: ignore[type-arg]
+def test_little_of_it_few_samples_or_something_else(stacks: tuple[Stack, ...], samples: tuple[int, ...]) -> None:
     """First touches of memory, and a program's own function of that name, are no shortage."""
     assert find(facts_of(sampled(*stacks, samples=samples))) == []
 
