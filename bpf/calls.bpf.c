@@ -149,6 +149,7 @@ int calls_waited(struct thread *t, u64 now, u64 waits)
 	call->blocked += waited.blocked;
 	call->runnable += waited.runnable;
 	key = t->key;
+	key.object = 0;
 	if (t->late_out == t->out)
 		key.ustack = t->late_ustack;
 	ioctl = ioctl_at(t->key.tid, t->out);

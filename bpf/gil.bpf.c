@@ -268,7 +268,7 @@ int gil_ended(struct thread *t, u64 now)
 	scratch->key.origin = t->key;
 	scratch->key.origin.ustack = wait->stack;
 	scratch->key.origin.kstack = 0;
-	scratch->key.origin.python = 0;
+	scratch->key.origin.object = 0;
 	scratch->key.holder = wait->holder;
 	slot = t->cut & (SUM_TABLES - 1);
 	table = bpf_map_lookup_elem(&gil_sums, &slot);

@@ -559,6 +559,7 @@ int locks_waited(struct thread *t, struct wakeups *w, u64 now)
 		return 0;
 	}
 	of->key.origin = t->key;
+	of->key.origin.object = 0;
 	if (t->late_out == t->out)
 		of->key.origin.ustack = t->late_ustack;
 	of->key.origin.state |= wait->kind << KIND_SHIFT;
@@ -921,6 +922,7 @@ static __always_inline int on_end(u64 *ctx, u64 lock, bool trusted)
 		return 0;
 	if (began) {
 		who = t->key;
+		who.object = 0;
 		who.state = flags;
 		__builtin_memset(scratch->frames, 0, sizeof(scratch->frames));
 		bpf_get_stack(ctx, scratch->frames, sizeof(scratch->frames), 0);

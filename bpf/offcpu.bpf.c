@@ -20,7 +20,7 @@ struct lost_waits lost_waits SEC(".maps");
 
 static __always_inline bool same_key(const struct origin *a, const struct origin *b)
 {
-	return a->ustack == b->ustack && a->kstack == b->kstack && a->python == b->python && a->tid == b->tid &&
+	return a->ustack == b->ustack && a->kstack == b->kstack && a->object == b->object && a->tid == b->tid &&
 	       a->state == b->state && a->life == b->life && a->tgid == b->tgid;
 }
 

@@ -6,6 +6,7 @@
  * under the lock of the run queue that the thread is on, so that a thread's events are ordered: the wake-up of a thread
  * comes after its switch-out (try_to_wake_up() waits for on_cpu to clear or queues on the thread's own run queue) and
  * before its switch-in. sched_waking fires earlier and without that lock: it would not be ordered. */
+#include "descriptors.bpf.h"
 #include "futex.bpf.h"
 #include "kernel_stack.bpf.h"
 #include "measures.bpf.h"
@@ -100,6 +101,7 @@ static __always_inline void without_stack(struct thread *t)
 {
 	t->key.ustack = 0;
 	t->key.kstack = 0;
+	t->key.object = 0;
 	t->key.state = WAIT_OTHER;
 }
 
@@ -302,7 +304,10 @@ static __always_inline void capture_stacks(void *ctx, struct task_struct *prev, 
 
 	t->key.ustack = 0;
 	t->key.kstack = 0;
+	t->key.object = 0;
 	t->end = WALK_COMPLETE;
+	if (wait_objects && may_be_on_object(t->key.state))
+		t->key.object = wait_object(t, prev, trusted, OBJECT_SCHED);
 	record = bpf_map_lookup_elem(&stack_scratch, &slot);
 	if (!record)
 		return;

@@ -2,6 +2,7 @@
 /* Which threads are traced: seeding from the existing threads, inheritance on fork, cgroup membership; and the final
  * dump of every traced thread. A thread is in scope exactly when it has a `struct thread`. */
 #define DEFINE_SHARED
+#include "descriptors.bpf.h"
 #include "open_calls.bpf.h"
 #include "ioctl.bpf.h"
 #include "kernel_stack.bpf.h"
@@ -333,6 +334,15 @@ static __always_inline u64 innermost_only(struct task_struct *task, struct stack
 	return stack_id(record, 1);
 }
 
+/* What a thread that was found asleep waits on, unless it is woken meanwhile. */
+static __always_inline void found_on_object(struct thread *t, struct task_struct *task, u32 state)
+{
+	u64 object = wait_object(t, task, true, OBJECT_ITER);
+
+	if (object && !on_cpu(task) && task_state(task, true) == state && t->phase == PHASE_BLOCKED && !t->switches)
+		t->key.object = object;
+}
+
 static __always_inline void seed(struct task_struct *task, u32 state)
 {
 	struct origin key = { .state = WAIT_PREEMPTED };
@@ -372,6 +382,8 @@ static __always_inline void seed(struct task_struct *task, u32 state)
 	prepare_wakeups(task, true);
 	t = new_thread(task, true, SLOT_ITER, bpf_ktime_get_ns(), phase, &key);
 	if (t && t->phase == PHASE_BLOCKED && !t->switches) {
+		if (wait_objects && may_be_on_object(key.state))
+			found_on_object(t, task, state);
 		t->end = end;
 		t->interpreters = known;
 	}

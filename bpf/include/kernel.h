@@ -139,6 +139,7 @@ struct mm_struct___count {
 struct pt_regs {
 	unsigned long bp;
 	unsigned long bx;
+	unsigned long r10;
 	unsigned long cx;
 	unsigned long dx;
 	unsigned long si;

@@ -56,7 +56,7 @@ enum walk_end {
 struct origin {
 	u64 ustack;
 	u64 kstack;
-	u64 python;
+	u64 object; /* of a wait: what it is on, see struct object_record; 0: not known */
 	u32 tid;
 	u32 tgid;
 	u32 life;  /* of the thread, since its last exec: no other has had this number, see next_life() */
@@ -104,6 +104,10 @@ struct thread {
 	u32 waker_cpu;	  /* with WOKEN_BY_INTERRUPT */
 	u32 first;	  /* its first life, by which its account is known across execs */
 	u32 interpreters; /* python_generation when its stack was taken */
+	/* The file on which it last waited, and its id: see descriptors.bpf.h. */
+	u64 on_file;
+	u64 on_mark;
+	u64 on_object;
 };
 
 #define WOKEN_BY_INTERRUPT (1U << 31) /* the thread was only interrupted, and did not wake the other one */
@@ -117,6 +121,7 @@ enum record_type {
 	RECORD_CHAIN, /* of wakers: struct chain_record */
 	RECORD_LOCK,  /* a lock in memory that processes may share: struct lock_record */
 	RECORD_STEP,  /* a Python function is called or returns, perhaps: struct step_hit */
+	RECORD_OBJECT, /* what waits are on: struct object_record */
 };
 
 struct stack_record {
@@ -128,6 +133,31 @@ struct stack_record {
 };
 
 #define STACK_HAS_PYTHON 0x100
+
+/* A file, pipe, socket or device on which a thread waited first. Of sockets also both ends. */
+struct object_record {
+	u32 type;
+	u32 tgid; /* whose descriptor it was */
+	u64 id;
+	u64 inode;
+	u64 magic; /* of its file system: s_magic */
+	u64 peer;  /* of a Unix socket: the other one's inode */
+	u32 dev;   /* of its file system: s_dev */
+	u32 rdev;
+	u32 mode;
+	u32 fd;
+	u32 netns;
+	u32 access; /* of a pipe's end: 1 reads, 2 writes */
+	u16 family;
+	u16 socket_type;
+	u16 protocol;
+	u16 state; /* of the socket: TCP_ESTABLISHED, … */
+	u16 local_port;
+	u16 remote_port;
+	u32 pad;
+	u8 local[16];
+	u8 remote[16];
+};
 
 /* A life ended by an exec; the next one of the thread began. */
 struct exec_record {
@@ -293,6 +323,7 @@ enum counter {
 	PYTHON_STACKS_CUT,    /* with more functions than MAX_PYTHON */
 	PYTHON_STACKS_FAILED, /* not, or only partly, readable */
 	NEW_GIL_WAITS,	      /* … of waits for Python's interpreter lock */
+	LOST_OBJECTS,	      /* files and sockets without room in the table of known ones */
 	COUNTERS,
 };
 

@@ -21,7 +21,7 @@ def record_type() -> np.dtype[Any]:
     """struct thread_record of bpf/include/records.h."""
     import numpy as np
 
-    origin = [("ustack", "<u8"), ("kstack", "<u8"), ("python", "<u8"), *((name, "<u4") for name in _IDS)]
+    origin = [("ustack", "<u8"), ("kstack", "<u8"), ("object", "<u8"), *((name, "<u4") for name in _IDS)]
     return np.dtype(
         [
             ("type", "<u4"),
@@ -40,6 +40,7 @@ def record_type() -> np.dtype[Any]:
             *((name, "<u8") for name in ("late_out", "late_ustack", "cut", "lived")),
             *((name, "u1") for name in ("phase", "walk_end", "late_end", "exiting")),
             *((name, "<u4") for name in ("creator", "waker", "waker_cpu", "first", "interpreters")),
+            *((name, "<u8") for name in ("on_file", "on_mark", "on_object")),
         ]
     )
 

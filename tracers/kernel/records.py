@@ -28,6 +28,7 @@ ON_CPU, BLOCKED, RUNNABLE = range(3)
 """enum phase."""
 
 RECORD_STACK, RECORD_EXEC, RECORD_EXIT, RECORD_CUT, RECORD_IOCTL, RECORD_CHAIN, RECORD_LOCK, RECORD_STEP = range(1, 9)
+RECORD_OBJECT = 9
 
 COUNTERS = (
     "lost_stacks",
@@ -59,12 +60,13 @@ COUNTERS = (
     "python_stacks_cut",
     "python_stacks_failed",
     "new_gil_waits",
+    "lost_objects",
 )
 """enum counter, in its order."""
 
 ORIGIN = struct.Struct("<QQQIIII")
 WAIT_SUM = struct.Struct("<7Q")
-_THREAD = struct.Struct(f"<8Q8QQ{processes.LATENCY_BUCKETS * 4}s40s40s56sQQQQBBBBI8xII")
+_THREAD = struct.Struct(f"<8Q8QQ{processes.LATENCY_BUCKETS * 4}s40s40s56sQQQQBBBBI8xII24x")
 _WAKER = struct.Struct("<QQ5I4x")
 _CHAIN_HEAD = struct.Struct("<IIQ")
 _LATENCIES = struct.Struct(f"<{processes.LATENCY_BUCKETS}I")
@@ -80,8 +82,8 @@ OTHER_STACKS, LOST = 2, 4
 
 
 class Origin(NamedTuple):
-    """Place and thread of something that happened; the key of all counts. ``ustack``, ``kstack``, ``python``: a stack's
-    id, 0 for none.
+    """Place and thread of something that happened; the key of all counts. ``ustack``, ``kstack``: a stack's id, 0 for
+    none. ``object``: of a wait, the id of the file or socket that it is on (`kernel.objects`); 0: not known.
 
     ``life``: a number of the thread since its last exec, which no other has had, though its ids may come back; 0:
     unknown. ``state``: index into STATES, or `RUNNING`.
@@ -89,7 +91,7 @@ class Origin(NamedTuple):
 
     ustack: int
     kstack: int
-    python: int
+    object: int
     tid: int
     tgid: int
     life: int

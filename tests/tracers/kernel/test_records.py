@@ -40,8 +40,8 @@ typedef short s16;
 typedef unsigned char u8;
 #include "{HEADER}"
 """
-KEY = Origin(ustack=1 << 63, kstack=12, python=16, tid=13, tgid=14, life=15, state=6)
-SUM_KEY = Origin(ustack=21, kstack=(1 << 64) - 1, python=26, tid=23, tgid=24, life=25, state=2)
+KEY = Origin(ustack=1 << 63, kstack=12, object=16, tid=13, tgid=14, life=15, state=6)
+SUM_KEY = Origin(ustack=21, kstack=(1 << 64) - 1, object=26, tid=23, tgid=24, life=25, state=2)
 SUM = WaitSum(31, 32, 33, 34, 35, 36, 37)
 THREAD = Thread(
     start=1, since=2, out=3, woken=4, on_cpu=5, runnable=6, blocked=tuple(range(41, 49)), switches=7,
@@ -124,6 +124,7 @@ def test_phases_and_record_types(gcc: str, tmp_path: Path) -> None:
         "RECORD_IOCTL": records.RECORD_IOCTL,
         "RECORD_LOCK": records.RECORD_LOCK,
         "RECORD_STEP": records.RECORD_STEP,
+        "RECORD_OBJECT": records.RECORD_OBJECT,
     }
     contexts = enum_values(gcc, tmp_path, "waker_context")
     assert list(contexts.values()) == list(range(len(contexts)))

@@ -42,6 +42,8 @@ _WOKEN = 1 << 12
 """Threads whose wakers are known, where there is no task storage."""
 _PYTHON_PROCESSES, _PYTHON_THREADS = 1 << 14, 1 << 16
 """Processes with a Python interpreter, and threads whose state in it is remembered."""
+_OBJECTS = 1 << 12
+"""Files and sockets on which waits are told to be."""
 _SLEEPERS = 1 << 16
 """Sleeping threads whose stacks user space walks in one round."""
 
@@ -387,6 +389,7 @@ def _size_maps(loaded: Object, options: ProbeOptions, shape: Shape) -> None:
     loaded.find_map("python_spaces").set_max_entries(_PYTHON_PROCESSES if options.has_python else 1)
     loaded.find_map("python_code_caches").set_max_entries(sizes.get("rule_caches", 1) if options.has_python else 1)
     loaded.find_map("python_threads").set_max_entries(_PYTHON_THREADS if options.has_python else 1)
+    loaded.find_map("known_objects").set_max_entries(_OBJECTS)
     loaded.find_map("records").set_max_entries(options.buffer_bytes)
     if shape.knobs.get("use_storage"):
         loaded.find_map("thread_hash").set_max_entries(1)

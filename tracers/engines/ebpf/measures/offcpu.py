@@ -39,7 +39,7 @@ class OffCpuCollector(Summed):
         self._waits: dict[Origin, WaitSum] = {}
 
     def knobs(self) -> Mapping[str, int]:
-        return {"measure_offcpu": 1, **filters(self.shortest, self.longest, self.states)}
+        return {"measure_offcpu": 1, "wait_objects": 1, **filters(self.shortest, self.longest, self.states)}
 
     def open(self, loaded: Object, entries: int) -> None:
         super().open(loaded, entries)

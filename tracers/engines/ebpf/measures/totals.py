@@ -12,8 +12,9 @@ from ....kernel.records import ORIGIN, OTHER_STACKS, Origin
 
 Words = NDArray[np.uint64]
 _KEY = ORIGIN.size // 8
-"""Words of an origin: user stack, kernel stack, Python stack, tid | tgid << 32, life | state << 32."""
-_STACKS = 3
+"""Words of an origin: user stack, kernel stack, object, tid | tgid << 32, life | state << 32."""
+_STACKS, _PLACE = 2, 3
+"""Stacks, and with them what says where something happened."""
 _WHO, _WHERE = 3, 4
 _LOW = np.uint64(0xFFFFFFFF)
 _PATIENCE = 1 << 14
@@ -108,8 +109,8 @@ class Totals:
     def folded(self) -> int:
         """Number of rows if all were folded."""
         self._settle()
-        rest = self._rows[:, _STACKS : self._key]
-        return len(np.unique(rest @ _MULTIPLIERS[_STACKS : self._key]))
+        rest = self._rows[:, _PLACE : self._key]
+        return len(np.unique(rest @ _MULTIPLIERS[_PLACE : self._key]))
 
     def fold(self, keep: int) -> None:
         """Puts all rows but the ``keep`` heaviest together: one row per thread, address space and state."""
@@ -122,7 +123,7 @@ class Totals:
         rare[np.argpartition(weights, len(rows) - keep)[: len(rows) - keep] if keep else slice(None)] = True
         folded = rows[rare]
         folded[:, 0] = OTHER_STACKS
-        folded[:, 1:_STACKS] = 0
+        folded[:, 1:_PLACE] = 0
         folded[:, _KEY : self._key] = 0
         self._rows = np.concatenate([rows[~rare], self._added_up(folded)])
 
@@ -140,7 +141,7 @@ class Totals:
         rows[hit, _WHERE] = rows[hit, _WHERE] & ~_LOW | moved.to[places]
         bare = np.flatnonzero(hit)[moved.bare[places]]
         rows[bare, 0] = OTHER_STACKS
-        rows[bare, 1:_STACKS] = 0
+        rows[bare, 1:_PLACE] = 0
         self._rows = self._added_up(rows)
 
     def stacks(self) -> Words:
@@ -164,9 +165,9 @@ class Totals:
         self._settle()
         rows, self._rows = self._rows, self._rows[:0]
         for row in rows.tolist():
-            ustack, kstack, python, who, where = row[:_KEY]
+            ustack, kstack, on, who, where = row[:_KEY]
             low = 0xFFFFFFFF
-            yield Origin(ustack, kstack, python, who & low, who >> 32, where & low, where >> 32), row[_KEY:]
+            yield Origin(ustack, kstack, on, who & low, who >> 32, where & low, where >> 32), row[_KEY:]
 
 
 def _words(data: bytes, width: int) -> Words:
