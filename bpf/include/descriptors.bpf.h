@@ -19,32 +19,19 @@ struct object_set {
 };
 SHARED struct object_set known_objects SEC(".maps");
 
-/* A record is too large for the BPF stack. One for switches, one for the iterator, which they interrupt. */
-enum object_slot {
-	OBJECT_SCHED,
-	OBJECT_ITER,
-	OBJECT_SLOTS,
-};
-
-struct object_scratch {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, OBJECT_SLOTS);
-	__type(key, u32);
-	__type(value, struct object_record);
-};
-SHARED struct object_scratch object_scratch SEC(".maps");
-
 #define PF_IO_WORKER 0x10
 #define S_IFMT 0170000
 #define S_IFSOCK 0140000
 #define S_IFIFO 0010000
-#define ACCESS_MODES 3 /* FMODE_READ | FMODE_WRITE */
+#define ANON_INODE 0x09041934 /* ANON_INODE_FS_MAGIC of linux/magic.h */
+#define ACCESS_MODES 3	      /* FMODE_READ | FMODE_WRITE */
 #define INET 2
 #define INET6 10
 #define UNIX 1
 
 /* include/uapi/asm/unistd_64.h. */
 #define NR_POLL 7
+#define NR_FUTEX64 202
 #define NR_SELECT 23
 #define NR_PSELECT6 270
 #define NR_PPOLL 271
@@ -143,8 +130,30 @@ struct waiting_call {
 	u64 third;
 	u64 fourth;
 	u32 tgid;
+	u32 tid;
 	u32 slot; /* enum object_slot */
+	u32 pad;
 };
+
+/* Too large for the BPF stack. One for switches, one for the iterator, which they interrupt. */
+struct object_work {
+	struct waiting_call call;
+	struct object_record record;
+};
+
+enum object_slot {
+	OBJECT_SCHED,
+	OBJECT_ITER,
+	OBJECT_SLOTS,
+};
+
+struct object_scratch {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, OBJECT_SLOTS);
+	__type(key, u32);
+	__type(value, struct object_work);
+};
+SHARED struct object_scratch object_scratch SEC(".maps");
 
 /* Whether the first argument of a call that can wait is a descriptor on which it waits. */
 static __always_inline bool takes_descriptor(u64 number)
@@ -411,27 +420,24 @@ __weak u64 hash_object(const struct object_record *record)
 }
 
 /* The id of an open file, which is sent if it is not known yet; 0 if there is no room for it. */
-__weak u64 describe_file(const struct waiting_call *call, u64 at, u32 fd)
+__weak u64 describe_file(struct object_work *work, u64 at, u32 fd)
 {
 	struct file *file = (void *)at;
 	struct object_record *record;
-	struct inode *inode;
 	struct super_block *super;
-	u32 slot;
+	struct inode *inode;
 	u64 id;
 	u8 one = 1;
 
-	if (!call)
+	if (!work)
 		return 0;
-	slot = call->slot;
-	record = bpf_map_lookup_elem(&object_scratch, &slot);
-	if (!record)
-		return 0;
+	record = &work->record;
 	__builtin_memset(record, 0, sizeof(*record));
 	inode = BPF_CORE_READ(file, f_inode);
 	super = BPF_CORE_READ(inode, i_sb);
 	record->type = RECORD_OBJECT;
-	record->tgid = call->tgid;
+	record->tgid = work->call.tgid;
+	record->tid = work->call.tid;
 	record->fd = fd;
 	record->inode = BPF_CORE_READ(inode, i_ino);
 	record->mode = BPF_CORE_READ(inode, i_mode);
@@ -443,6 +449,8 @@ __weak u64 describe_file(const struct waiting_call *call, u64 at, u32 fd)
 	if ((record->mode & S_IFMT) == S_IFSOCK)
 		describe_socket(record, (u64)BPF_CORE_READ(file, private_data));
 	id = hash_object(record);
+	if (record->magic == ANON_INODE) /* all of them share one inode */
+		id = mix(mix(id, at), (u64)work->call.tgid << 32 | fd) | 1;
 	if (bpf_map_lookup_elem(&known_objects, &id))
 		return id;
 	record->id = id;
@@ -461,25 +469,25 @@ __weak u64 describe_file(const struct waiting_call *call, u64 at, u32 fd)
 }
 
 /* The id of what a thread waits on in `call`; 0: nothing that is known. A thread often waits on the same file again. */
-__weak u64 find_object(struct thread *t, const struct waiting_call *call)
+__weak u64 find_object(struct thread *t, struct object_work *work)
 {
 	struct inode *inode;
 	struct file *file;
 	u64 mark;
 	int fd;
 
-	if (!t || !call)
+	if (!t || !work)
 		return 0;
-	fd = waits_on_descriptor(call);
+	fd = waits_on_descriptor(&work->call);
 	if (fd < 0)
 		return 0;
-	file = open_file(call->task, fd);
+	file = open_file(work->call.task, fd);
 	if (!file)
 		return 0;
 	inode = BPF_CORE_READ(file, f_inode);
 	mark = file_mark(file, inode);
 	if (t->on_file != (u64)file || t->on_mark != mark) {
-		t->on_object = describe_file(call, (u64)file, fd);
+		t->on_object = describe_file(work, (u64)file, fd);
 		t->on_file = (u64)file;
 		t->on_mark = mark;
 	}
@@ -495,36 +503,40 @@ static __always_inline bool may_be_on_object(u32 state)
 
 static __always_inline u64 wait_object(struct thread *t, struct task_struct *task, bool trusted, u32 slot)
 {
-	struct waiting_call call = {};
+	struct waiting_call *call;
+	struct object_work *work;
 	struct pt_regs *regs;
 	u16 cs;
 
-	if (TASK_FIELD(trusted, task, flags) & (PF_KTHREAD | PF_IO_WORKER))
+	work = bpf_map_lookup_elem(&object_scratch, &slot);
+	if (!work || (TASK_FIELD(trusted, task, flags) & (PF_KTHREAD | PF_IO_WORKER)))
 		return 0;
+	call = &work->call;
 	if (task_regs) {
 		regs = (struct pt_regs *)bpf_task_pt_regs(slot == OBJECT_SCHED ? bpf_get_current_task_btf() : task);
-		call.number = regs->orig_ax;
+		call->number = regs->orig_ax;
 		cs = regs->cs;
-		call.first = regs->di;
-		call.second = regs->si;
-		call.third = regs->dx;
-		call.fourth = regs->r10;
+		call->first = regs->di;
+		call->second = regs->si;
+		call->third = regs->dx;
+		call->fourth = regs->r10;
 	} else {
 		regs = BPF_CORE_READ(task, stack) + THREAD_SIZE - bpf_core_type_size(struct pt_regs);
-		call.number = BPF_CORE_READ(regs, orig_ax);
+		call->number = BPF_CORE_READ(regs, orig_ax);
 		cs = BPF_CORE_READ(regs, cs);
-		call.first = BPF_CORE_READ(regs, di);
-		call.second = BPF_CORE_READ(regs, si);
-		call.third = BPF_CORE_READ(regs, dx);
-		call.fourth = BPF_CORE_READ(regs, r10);
+		call->first = BPF_CORE_READ(regs, di);
+		call->second = BPF_CORE_READ(regs, si);
+		call->third = BPF_CORE_READ(regs, dx);
+		call->fourth = BPF_CORE_READ(regs, r10);
 	}
 	/* Not of 32-bit code, whose calls have other numbers, nor of a kernel's worker that has no registers. */
-	if (cs != USER_CS || call.number == 202) /* futex: most of all waits */
+	if (cs != USER_CS || call->number == NR_FUTEX64) /* most of all waits */
 		return 0;
-	call.task = (u64)task;
-	call.tgid = TASK_FIELD(trusted, task, tgid);
-	call.slot = slot;
-	return find_object(t, &call);
+	call->task = (u64)task;
+	call->tgid = TASK_FIELD(trusted, task, tgid);
+	call->tid = TASK_FIELD(trusted, task, pid);
+	call->slot = slot;
+	return find_object(t, work);
 }
 
 #endif

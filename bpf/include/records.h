@@ -116,11 +116,11 @@ enum record_type {
 	RECORD_STACK = 1,
 	RECORD_EXEC,
 	RECORD_EXIT,
-	RECORD_CUT,   /* like RECORD_EXIT, of a thread that goes on */
-	RECORD_IOCTL, /* a call that goes on: struct ioctl_record */
-	RECORD_CHAIN, /* of wakers: struct chain_record */
-	RECORD_LOCK,  /* a lock in memory that processes may share: struct lock_record */
-	RECORD_STEP,  /* a Python function is called or returns, perhaps: struct step_hit */
+	RECORD_CUT,    /* like RECORD_EXIT, of a thread that goes on */
+	RECORD_IOCTL,  /* a call that goes on: struct ioctl_record */
+	RECORD_CHAIN,  /* of wakers: struct chain_record */
+	RECORD_LOCK,   /* a lock in memory that processes may share: struct lock_record */
+	RECORD_STEP,   /* a Python function is called or returns, perhaps: struct step_hit */
 	RECORD_OBJECT, /* what waits are on: struct object_record */
 };
 
@@ -154,7 +154,7 @@ struct object_record {
 	u16 state; /* of the socket: TCP_ESTABLISHED, … */
 	u16 local_port;
 	u16 remote_port;
-	u32 pad;
+	u32 tid; /* … which may have a table of its own */
 	u8 local[16];
 	u8 remote[16];
 };

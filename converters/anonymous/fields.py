@@ -82,6 +82,13 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GilThread", "frames"): _NAME,
     ("Steps", "name"): _NAME,
     ("StepRun", "frames"): _NAME,
+    ("WaitObject", "kind"): _WORD,
+    ("WaitObject", "name"): _made("file"),
+    ("WaitObject", "filesystem"): _made("filesystem"),
+    ("WaitObject", "device"): _NUMBER,
+    ("WaitObject", "local"): _made("address"),
+    ("WaitObject", "remote"): _made("address"),
+    ("WaitObject", "does"): _WORD,
     ("Site", "frames"): _NAME,
     ("Site", "kernel"): _KERNEL,
 }

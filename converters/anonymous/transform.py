@@ -72,7 +72,7 @@ def _labels(names: Pseudonyms, labels: Labels) -> Labels:
     return tuple(sorted(changed, key=lambda pair: pair[0]))
 
 
-_NUMBERS = frozenset({"pid", "tid", "pid-life", "tid-life", "waker_tid"})
+_NUMBERS = frozenset({"pid", "tid", "pid-life", "tid-life", "waker_tid", "object"})
 """Labels."""
 _TEXTS: dict[str, Callable[[Pseudonyms, str], str]] = {
     "host": lambda names, value: names.made("host", value),

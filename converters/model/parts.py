@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 _Part = TypeVar("_Part")
 
-OF_THREADS = ("threads", "processes", "neighbours")
-"""Accounts: they stay when samples are left out."""
+OF_THREADS = ("threads", "processes", "neighbours", "objects")
+"""Accounts, and what samples refer to: they stay when samples are left out."""
 OF_SAMPLES = ("calls", "shared", "call_ioctls", "copies", "answers", "locks", "gil", "steps")
 """What was measured beside the samples: of no use without all of them."""
 NAMES = (*OF_THREADS, *OF_SAMPLES)
@@ -35,6 +35,7 @@ TEXTS: dict[tuple[str, str], str] = {
             ("LockThread", "process"),
             ("GilTimes", "process"),
             ("Steps", "process"),
+            ("ObjectEnd", "process"),
         ),
         PROCESS,
     ),
@@ -62,6 +63,7 @@ TEXTS: dict[tuple[str, str], str] = {
             *(("LockThread", name) for name in ("source", "frames")),
             ("LockPlace", "frames"),
             ("Neighbour", "cpus"),
+            *(("WaitObject", name) for name in ("kind", "name", "filesystem", "device", "local", "remote", "does")),
             ("GilThread", "frames"),
             ("Steps", "name"),
             ("StepRun", "frames"),

@@ -21,6 +21,7 @@ from .samples import Sample, ValueType
 from .sharing import SharedCall
 from .steps import Steps
 from .timeline import Timeline
+from .wait_objects import WaitObject
 
 if TYPE_CHECKING:
     from .scheduling import Scheduling
@@ -99,6 +100,8 @@ class Profile:
     """Empty if not recorded."""
     neighbours: list[Neighbour] = field(default_factory=list)
     """Processes that were not traced and used most of the cores' time; empty if not recorded."""
+    objects: list[WaitObject] = field(default_factory=list)
+    """Files and sockets on which samples' waits are; empty if not recorded."""
     display: Display | None = None
     """How the answer was shown; dropped when samples are left out or compared."""
     answered: Profile | None = None

@@ -63,21 +63,21 @@ class Neighbours:
         used = [pid for pid, *_ in others]
         known = {*traced, *used}
         more = [pid for pid, name in wakers.items() if pid not in known and self._names.get(pid) == name]
-        scripts = _scripts([*used, *more[:_WAKERS]])
+        scripts = scripts_of([*used, *more[:_WAKERS]])
         found = [
-            Neighbour(_with_script(name, scripts.get(pid, "")), pid, round(cores * duration), cpus)
+            Neighbour(with_script(name, scripts.get(pid, "")), pid, round(cores * duration), cpus)
             for pid, name, cores, cpus in others
         ]
-        return found + [Neighbour(_with_script(wakers[pid], scripts[pid]), pid, 0) for pid in more if scripts.get(pid)]
+        return found + [Neighbour(with_script(wakers[pid], scripts[pid]), pid, 0) for pid in more if scripts.get(pid)]
 
 
-def _scripts(pids: Collection[int]) -> dict[int, str]:
+def scripts_of(pids: Collection[int]) -> dict[int, str]:
     """Scripts that interpreters run, by pid; processes that do not answer are left out."""
     lines = heads(pids, (("cmdline", _COMMAND_LINE),)) if pids else {}
     return {pid: script_of((line or b"").split(b"\0")) for pid, (line,) in lines.items()}
 
 
-def _with_script(name: str, script: str) -> str:
+def with_script(name: str, script: str) -> str:
     return f"{name} {script}" if script and script[:_COMM] != name else name
 
 

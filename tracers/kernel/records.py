@@ -332,6 +332,8 @@ class RecordSink:
         """Of the present interval."""
         self.on_python: Callable[[bytes], None] = lambda _record: None
         """Gets the records of stacks with Python functions, too."""
+        self.on_object: Callable[[bytes], None] = lambda _record: None
+        """Gets those of files and sockets on which waits are."""
 
     def __call__(self, data: bytes) -> None:
         """Takes one record. ValueError: unknown type."""
@@ -339,6 +341,9 @@ class RecordSink:
             self.stacks.add(data)
             if data[7]:  # STACK_HAS_PYTHON, in the second byte of `end`
                 self.on_python(data)
+            return
+        if data[:1] == b"\x09":  # RECORD_OBJECT
+            self.on_object(data)
             return
         if any(take(data) for take in self._others):
             return

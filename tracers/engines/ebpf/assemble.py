@@ -59,7 +59,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
     capture.stacks = {}  # They have names now, and the addresses of very many take as much memory.
     names = Names(capture, container_pids=naming.container_pids)
     wakers = Wakers(capture.lives, stacks, names)
-    labels: dict[tuple[int, int, int, str, bool, Labels], Labels] = {}
+    labels: dict[tuple[int, int, int, int, str, bool, Labels], Labels] = {}
     samples = []
     reached: Counter[int] = Counter()
     cut: Counter[str] = Counter()
@@ -70,9 +70,10 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         cut[stacks.cut_in(row)] += weight
         late += weight if stacks.is_late(row) else 0
         chain, waker = wakers.of(row.wakers)
-        who = row.origin.tgid, row.origin.tid, row.origin.life, row.state, row.is_open, waker
+        origin = row.origin
+        who = origin.tgid, origin.tid, origin.life, origin.object, row.state, row.is_open, waker
         if who not in labels:
-            labels[who] = names.labels(row.origin, row.state, row.is_open, waker)
+            labels[who] = names.labels(origin, row.state, row.is_open, waker)
         samples.append(Sample(stacks.of(row) + chain, row.values, labels[who]))
     scheduling = _scheduling(recorded, places, stacks, names) if recorded else None
     by_row = dict(zip(map(id, given[1]), of_locks, strict=True))
@@ -109,6 +110,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         gil=gil,
         steps=_steps(scheduling),
         neighbours=_neighbours(capture, wakers),
+        objects=capture.objects,
     )
 
 

@@ -11,6 +11,7 @@ from ....converters.model.asked_values import AskedValues
 from ....converters.model.call_ioctls import CallIoctls
 from ....converters.model.copies import Copies
 from ....converters.model.sharing import SharedCall
+from ....converters.model.wait_objects import WaitObject
 from ...base.conditions import Condition
 from ...base.neighbours import Neighbours
 from ...cpython.functions import Function
@@ -73,6 +74,8 @@ class Capture:
     answers: list[AskedValues] = field(default_factory=list)
     neighbours: Neighbours | None = None
     """What was not traced; None if the whole host was."""
+    objects: list[WaitObject] = field(default_factory=list)
+    """What the rows' waits are on."""
 
 
 @dataclass(frozen=True)

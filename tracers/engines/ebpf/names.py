@@ -7,10 +7,13 @@ from collections import Counter
 from collections.abc import Mapping
 
 from ....converters.model import Labels, ThreadTimes
+from ....converters.model import wait_objects
 from ....converters.model.processes import LATENCY_BUCKETS, ProcessTimes, latency_bucket
+from ....converters.model.states import RUNNABLE as WAITS_FOR_CORE
 from ...base.conditions import Condition
 from ...kernel.records import BLOCKED, ON_CPU, RUNNABLE, STATES, Origin, ThreadRecord
 from .capture import Capture
+from .objects import label
 
 BLOCKED_STATES = tuple(state for state in STATES if state not in ("preempted", "new"))
 
@@ -86,6 +89,8 @@ class Names:
             pairs.append(("pid", pid))
         if not is_sum:
             pairs.append(("tid", origin.tid))
+        if origin.object and not state.startswith(WAITS_FOR_CORE):
+            pairs.append((wait_objects.LABEL, label(origin.object)))
         if is_open:
             pairs.append(("open", "yes"))
         if life > 1:

@@ -33,6 +33,7 @@ from .lives import Lives
 from .locks import lock_rows
 from .measures.protocol import Collector, Ended, rows_of
 from .measures.recorded_spans import recorded_by
+from .objects import Objects, label
 from .preparing import Preparation, check_start, expect_files
 from .probes import Probes
 from .unwinding import Unwinding
@@ -86,6 +87,7 @@ class Session:
         if options.user_stacks and options.unwind_bytes:
             self._unwinding = Unwinding(engine, self._spaces, options.unwind_bytes)
         self._interpreters = Interpreters(engine, self._spaces, self._unwinding)
+        self._objects = Objects()
 
     def cut_every(self, seconds: float, publish: Callable[[Capture], None]) -> None:
         """Every so many seconds, `run` calls ``publish`` with the last interval, in a process of its own; what it
@@ -120,6 +122,7 @@ class Session:
                 stack.callback(self._unwinding.close)
                 self._prepare(self._unwinding, interrupts, progress, wait)
             self._interpreters.begin(sink)
+            sink.on_object = self._objects.add
             bounds = self._bounds = Bounds(self._engine, sink, self._interpreters)
             self._folding = Folding(self._engine.options.collectors, sink, self._spaces, self._conditions)
             stack.enter_context(urgent())
@@ -175,6 +178,7 @@ class Session:
         self._follow(self._process_events.poll(final=True) if self._process_events else ())
         self._catch_up(sink)
         self._interpreters.finish()
+        self._objects.finish()
         boundary = self.intervals.boundary if self.intervals else 0
         if self._folding:
             # Every row has been taken in.
@@ -277,6 +281,7 @@ class Session:
         if self._unwinding:
             self._unwinding.poll()
         self._interpreters.poll()
+        self._objects.poll()
         if self._scope.grows and time.monotonic() >= self._next_look:
             self._look_for_newcomers()
         self._adopt_some()
@@ -397,4 +402,5 @@ class Session:
             locks,
             self._interpreters.found(),
             [answer for collector in collectors for answer in collector.answers()],
+            objects=self._objects.found({label(row.origin.object) for row in rows}),
         )

@@ -73,6 +73,7 @@ class WakeUpCollector(Summed):
     def knobs(self) -> Mapping[str, int]:
         return {
             "measure_wakeup": 1,
+            "wait_objects": 1,
             "chain_depth": self.depth,
             **filters(self.shortest, self.longest, self.states),
         }

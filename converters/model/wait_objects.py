@@ -1,0 +1,60 @@
+"""What waits are on: the file, pipe, socket or device of a system call's descriptor, and who has its other end.
+
+A sample of such a wait has the label `LABEL` with the object's number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+LABEL = "object"
+
+FILE, FOLDER, DEVICE, TERMINAL, PIPE = "file", "folder", "device", "terminal", "pipe"
+TCP, UDP, UNIX, SOCKET = "TCP", "UDP", "Unix socket", "socket"
+EVENTS, OTHER = "events", "other"
+"""Kinds. `SOCKET`: of another family; `EVENTS`: an epoll descriptor with several targets; `OTHER`: an eventfd, a timer
+…"""
+NETWORK = (TCP, UDP)
+WITH_ENDS = (PIPE, UNIX, TCP, UDP)
+"""Those that have another end."""
+
+READS, WRITES = "reads", "writes"
+
+
+@dataclass(slots=True)
+class ObjectEnd:
+    """A process that has the other end."""
+
+    process: str
+    """Its name, with the script that it runs (hostile)."""
+    pid: int
+
+
+@dataclass(slots=True)
+class WaitObject:
+    """A file, pipe, socket or device. Of a socket's address, a port follows a colon, as in ``[::1]:80``."""
+
+    id: int
+    kind: str
+    """One of those above."""
+    name: str = ""
+    """The path of a file, or of a Unix socket (hostile); "" if it is not known."""
+    filesystem: str = ""
+    """The name of the file system's type, as mount(8) has it; "" if it is not known."""
+    device: str = ""
+    """Of the file system: its number, as in /proc/self/mountinfo."""
+    inode: int = 0
+    local: str = ""
+    """Of a socket: its address and port."""
+    remote: str = ""
+    """The same of the other end; "" if it has none."""
+    listens: bool = False
+    """A socket that waits for connections."""
+    does: str = ""
+    """Of a pipe: what those who have the other end do with it, `READS` or `WRITES`."""
+    ends: list[ObjectEnd] = field(default_factory=list)
+    """Processes with the other end; at most `MOST_ENDS`."""
+    more_ends: int = 0
+
+
+MOST_ENDS = 8

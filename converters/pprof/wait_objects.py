@@ -1,0 +1,36 @@
+"""What waits are on, in the data of our own that a profile carries: see `converters.pprof.metadata`."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, TypeVar
+
+from ..model.wait_objects import MOST_ENDS, ObjectEnd, WaitObject
+
+_MOST = 1 << 64
+_T = TypeVar("_T", WaitObject, ObjectEnd)
+
+
+def decoded(entry: Any) -> WaitObject:
+    """The object that ``entry`` was made of, by `dataclasses.asdict`. ValueError for anything else."""
+    ends = entry.get("ends") if isinstance(entry, dict) else None
+    if not isinstance(ends, list) or len(ends) > MOST_ENDS:
+        raise ValueError("ends of an object")
+    return _flat(WaitObject, entry, ends=[_flat(ObjectEnd, end) for end in ends])
+
+
+def _flat(kind: type[_T], entry: Any, **made: Any) -> _T:
+    types = {field.name: field.type for field in fields(kind)}
+    if not isinstance(entry, dict) or entry.keys() != types.keys():
+        raise ValueError("object of waits")
+    return kind(**{name: made.get(name, _value(str(types[name]), value)) for name, value in entry.items()})
+
+
+def _value(wanted: str, value: Any) -> Any:
+    if wanted.startswith("list"):
+        return None  # made already
+    if wanted == "int" and isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST:
+        return value
+    if (wanted == "str" and isinstance(value, str)) or (wanted == "bool" and isinstance(value, bool)):
+        return value
+    raise ValueError("figures of an object")

@@ -1,0 +1,209 @@
+"""What waits are on: names of files and sockets while their processes live, and who has the other ends."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field, replace
+
+from ....converters.model.wait_objects import (
+    DEVICE,
+    EVENTS,
+    FILE,
+    FOLDER,
+    MOST_ENDS,
+    OTHER,
+    PIPE,
+    READS,
+    SOCKET,
+    TCP,
+    TERMINAL,
+    UDP,
+    UNIX,
+    WRITES,
+    ObjectEnd,
+    WaitObject,
+)
+from ...base import procfs
+from ...base.filesystems import ANONYMOUS, PIPES, TERMINALS, name_of
+from ...base.neighbours import scripts_of, with_script
+from ...base.open_files import Holder, OpenFiles, Search, link_of
+from ...base.socket_tables import SocketTables, tables_of
+from ...kernel import objects
+from ...kernel.objects import ObjectRecord, parse_object
+from ...outside.client import CLIENT
+
+_KINDS = {stat.S_IFREG: FILE, stat.S_IFDIR: FOLDER, stat.S_IFCHR: DEVICE, stat.S_IFBLK: DEVICE, stat.S_IFIFO: PIPE}
+_SLICE = 0.02
+"""Seconds for names, and for a search, between two looks at the rings."""
+_RARELY = 20
+"""The next search for other ends begins after so many times as long as the last one took."""
+_LAST = 1.0
+"""Seconds for the search when the trace has ended."""
+_TABLES = 0.5
+"""Seconds for which the sockets of a namespace are remembered."""
+_ANONYMOUS_LINK = "anon_inode:"
+
+
+@dataclass
+class _Object:
+    record: ObjectRecord
+    made: WaitObject
+    link: str = ""
+    """Of the other end; "" if it has none, or it is not known."""
+    holders: set[Holder] = field(default_factory=set)
+
+
+class Objects:
+    """Those of a trace. `add` takes the records, `poll` does a little at a time."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._new: deque[ObjectRecord] = deque()
+        self._known: dict[int, _Object] = {}
+        self._files = OpenFiles()
+        self._tables: dict[int, tuple[float, SocketTables]] = {}
+        self._search: Search | None = None
+        self._searched = 0.0
+        """Seconds that the search has taken so far."""
+        self._next = 0.0
+        self._tried: set[str] = set()
+        self._names: dict[int, str] = {}
+
+    def add(self, data: bytes) -> None:
+        """Takes a record of the ring."""
+        self._new.append(parse_object(data))
+
+    def poll(self) -> None:
+        """Names some, and goes on with the search for other ends."""
+        until = self._clock() + _SLICE
+        while self._new and self._clock() < until:
+            self._name(self._new.popleft())
+        if self._search is None and self._clock() >= self._next:
+            self._begin(self._unknown() - self._tried)
+        if self._search:
+            self._go_on(until)
+
+    def finish(self) -> None:
+        """The trace has ended: what is still missing is looked for once more."""
+        until = self._clock() + _LAST
+        while self._new and self._clock() < until:
+            self._name(self._new.popleft())
+        if self._search:
+            self._go_on(until)
+        if self._search is None and self._clock() < until:
+            self._begin(self._unknown())
+            if self._search:
+                self._go_on(until)
+
+    def found(self, ids: Collection[int]) -> list[WaitObject]:
+        """Those with these ids, as `label` makes them."""
+        known = (self._told(self._known[number]) for number in sorted(self._known) if label(number) in ids)
+        return list(known)
+
+    def _name(self, record: ObjectRecord) -> None:
+        known = _Object(record, WaitObject(label(record.id), _kind_of(record)))
+        made = known.made
+        made.filesystem = name_of(record.magic)
+        made.device, made.inode = record.device, record.inode
+        if record.kind == stat.S_IFSOCK:
+            self._name_socket(known)
+        elif record.kind == stat.S_IFIFO and record.magic == PIPES:
+            made.does = {objects.READS: WRITES, objects.WRITES: READS}.get(record.access, "")
+            known.link = f"pipe:[{record.inode}]" if made.does else ""
+        elif record.magic == ANONYMOUS:
+            link = link_of(record.tgid, record.tid, record.fd)
+            name = link.removeprefix(_ANONYMOUS_LINK).strip("[]") if link.startswith(_ANONYMOUS_LINK) else ""
+            made.kind, made.name = (EVENTS, "") if name == "eventpoll" else (OTHER, name)
+        else:
+            path, filesystem = self._files.path(
+                record.tgid, record.tid, record.fd, record.inode, record.device
+            )
+            made.name, made.filesystem = path, filesystem or made.filesystem
+        self._known[record.id] = known
+
+    def _name_socket(self, known: _Object) -> None:
+        record, made = known.record, known.made
+        made.listens = record.listens
+        if made.kind == UNIX:
+            paths = self._sockets(record).paths
+            made.name = paths.get(record.inode) or paths.get(record.peer, "")
+            known.link = f"socket:[{record.peer}]" if record.peer else ""
+        elif record.family in (objects.INET, objects.INET6):
+            made.local, made.remote = record.ends
+            protocol = {TCP: "tcp", UDP: "udp"}.get(made.kind)
+            if protocol and made.remote and not made.listens:
+                inode = self._sockets(record).other_end(protocol, made.local, made.remote)
+                known.link = f"socket:[{inode}]" if inode else ""
+
+    def _sockets(self, record: ObjectRecord) -> SocketTables:
+        """The sockets of its namespace, not much older than the record."""
+        at, tables = self._tables.get(record.netns, (0.0, None))
+        now = self._clock()
+        if tables is None or now - at > _TABLES:
+            tables = tables_of(record.tgid)
+            self._tables = {netns: kept for netns, kept in self._tables.items() if now - kept[0] <= _TABLES}
+            self._tables[record.netns] = self._clock(), tables
+        return tables
+
+    def _unknown(self) -> set[str]:
+        return {each.link for each in self._known.values() if each.link and not each.holders}
+
+    def _begin(self, links: set[str]) -> None:
+        if links:
+            self._search, self._searched = Search(links, procfs.pids()), 0.0
+
+    def _go_on(self, until: float) -> None:
+        search, begin = self._search, self._clock()
+        if search is None:
+            return
+        search.go_on(max(until, begin + _SLICE / 2))
+        end = self._clock()
+        self._searched += end - begin
+        if not search.ended:
+            return
+        self._search, self._next = None, end + _RARELY * self._searched
+        self._tried |= search.found.keys()
+        ours = {os.getpid(), *CLIENT.pids}
+        for each in self._known.values():
+            if holders := search.found.get(each.link):
+                each.holders |= {holder for holder in holders if holder.pid not in ours}
+        self._learn({holder.pid for holders in search.found.values() for holder in holders} - ours)
+
+    def _learn(self, pids: Iterable[int]) -> None:
+        """Names of processes, while they live."""
+        new = [pid for pid in pids if pid not in self._names]
+        scripts = scripts_of(new)
+        for pid in new:
+            self._names[pid] = with_script(procfs.comm(pid), scripts.get(pid, ""))
+
+    def _told(self, known: _Object) -> WaitObject:
+        own = known.record.tgid
+        pids = {holder.pid for holder in known.holders if _is_other_end(known.made, holder)}
+        others = sorted(pids - {own} or pids)
+        ends = [ObjectEnd(self._names.get(pid) or "?", pid) for pid in others[:MOST_ENDS]]
+        return replace(known.made, ends=ends, more_ends=max(len(others) - MOST_ENDS, 0))
+
+
+def label(number: int) -> int:
+    """The number of an object in a profile: what pprof can hold."""
+    return number & (1 << 63) - 1
+
+
+def _is_other_end(made: WaitObject, holder: Holder) -> bool:
+    wanted = {READS: objects.READS, WRITES: objects.WRITES}.get(made.does)
+    return wanted is None or bool(holder.access & wanted)
+
+
+def _kind_of(record: ObjectRecord) -> str:
+    if record.kind == stat.S_IFSOCK:
+        if record.family == objects.UNIX:
+            return UNIX
+        is_internet = record.family in (objects.INET, objects.INET6)
+        return {objects.TCP: TCP, objects.UDP: UDP}.get(record.protocol, SOCKET) if is_internet else SOCKET
+    if record.kind == stat.S_IFCHR and record.magic == TERMINALS:
+        return TERMINAL
+    return _KINDS.get(record.kind, OTHER)

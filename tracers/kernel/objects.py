@@ -1,0 +1,85 @@
+"""What waits are on, as the probes tell it: struct object_record of bpf/include/records.h."""
+
+from __future__ import annotations
+
+import stat
+import struct
+from typing import NamedTuple
+
+from ..base.socket_tables import LISTENS, address_text
+
+RECORD = struct.Struct("<IIQQQQ6I6HI16s16s")
+UNIX, INET, INET6 = 1, 2, 10
+"""Families: include/linux/socket.h."""
+TCP, UDP = 6, 17
+"""Protocols: include/uapi/linux/in.h."""
+READS, WRITES = 1, 2
+_MINOR_BITS = 20
+"""Of the kernel's own numbers of devices: include/linux/kdev_t.h."""
+
+
+class ObjectRecord(NamedTuple):
+    """A file, pipe, socket or device on which a thread waited first."""
+
+    tgid: int
+    id: int
+    inode: int
+    magic: int
+    """Of its file system, as statfs(2) has it."""
+    peer: int
+    """Of a Unix socket: the other one's inode; 0: none."""
+    dev: int
+    rdev: int
+    mode: int
+    fd: int
+    netns: int
+    """The inode of its network namespace."""
+    access: int
+    """Of a pipe's end: `READS` or `WRITES`, or both."""
+    family: int
+    socket_type: int
+    protocol: int
+    state: int
+    local_port: int
+    remote_port: int
+    tid: int
+    """Whose descriptor ``fd`` is: a thread can have a table of its own."""
+    local: bytes
+    remote: bytes
+
+    @property
+    def device(self) -> str:
+        """The file system's number, as mountinfo has it."""
+        return device_text(self.dev)
+
+    @property
+    def kind(self) -> int:
+        """The type of file, as in ``st_mode``; 0: it has none."""
+        return stat.S_IFMT(self.mode)
+
+    @property
+    def listens(self) -> bool:
+        """Whether it is a socket that waits for connections."""
+        return bool(self.family) and self.state == LISTENS
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """Both ends of an internet socket, as ``10.0.0.5:5432`` or ``[::1]:80``; "" without one."""
+        return (
+            _address(self.family, self.local, self.local_port),
+            _address(self.family, self.remote, self.remote_port) if self.remote_port else "",
+        )
+
+
+def parse_object(data: bytes) -> ObjectRecord:
+    """A record of the ring."""
+    return ObjectRecord(*RECORD.unpack_from(data)[1:])
+
+
+def device_text(number: int) -> str:
+    """``8:1``"""
+    return f"{number >> _MINOR_BITS}:{number & (1 << _MINOR_BITS) - 1}"
+
+
+def _address(family: int, address: bytes, port: int) -> str:
+    return address_text(address[:4] if family == INET else address, port)
