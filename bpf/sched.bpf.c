@@ -307,7 +307,7 @@ static __always_inline void capture_stacks(void *ctx, struct task_struct *prev, 
 	t->key.object = 0;
 	t->end = WALK_COMPLETE;
 	if (wait_objects && may_be_on_object(t->key.state))
-		t->key.object = wait_object(t, prev, trusted, OBJECT_SCHED);
+		t->key.object = object_of_wait(t);
 	record = bpf_map_lookup_elem(&stack_scratch, &slot);
 	if (!record)
 		return;

@@ -337,8 +337,17 @@ static __always_inline u64 innermost_only(struct task_struct *task, struct stack
 /* What a thread that was found asleep waits on, unless it is woken meanwhile. */
 static __always_inline void found_on_object(struct thread *t, struct task_struct *task, u32 state)
 {
-	u64 object = wait_object(t, task, true, OBJECT_ITER);
+	struct object_work *work = object_work(OBJECT_ITER, (u64)task, (u64)task->tgid << 32 | (u32)task->pid);
+	struct pt_regs *regs;
+	u64 object;
 
+	if (!work || (task->flags & (PF_KTHREAD | PF_IO_WORKER)))
+		return;
+	if (task_regs)
+		regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	else
+		regs = BPF_CORE_READ(task, stack) + THREAD_SIZE - bpf_core_type_size(struct pt_regs);
+	object = called_with(&work->call, regs) ? find_object(t, work) : 0;
 	if (object && !on_cpu(task) && task_state(task, true) == state && t->phase == PHASE_BLOCKED && !t->switches)
 		t->key.object = object;
 }

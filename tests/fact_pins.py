@@ -10,7 +10,9 @@ from stallscope.converters.facts.locks import is_convoy
 from stallscope.converters.facts.sampling import are_few, shown_share
 from stallscope.converters.facts.shared_frames import shared_frames
 from stallscope.converters.facts.slow_steps import Slow, slow_steps
+from stallscope.converters.facts.wait_objects import on_of
 from stallscope.converters.model import Module, Profile, Sample, ValueType
+from stallscope.converters.model.wait_objects import FILE, TCP, WaitObject
 from stallscope.converters.rules import all_wait
 from summary_profiles import EXE, MS, READ, SECOND, Tracee, empty, facts_of, user
 from summary_profiles import POOL as PARKED
@@ -152,3 +154,17 @@ def wait_for_each_other(x: float) -> bool:
     for tid in range(1, round(x) + 1):
         Tracee(profile, 1, "app", tid, "app").wait(JOIN if tid == 1 else PARKED, "interruptible", TEN)
     return bool(all_wait.find(facts_of(profile)))
+
+
+def is_on_one(x: float) -> object:
+    """A wait of which this share is on one file."""
+    files = {number: WaitObject(number, FILE, f"/{number}/f") for number in (1, 2)}
+    return on_of({1: round(x * TEN), 2: round((1 - x) * TEN)}, TEN, files)
+
+
+def is_on_several(x: float) -> object:
+    """The same of two connections to one address."""
+    remote = {number: "10.0.0.5:5432" if number < 3 else "10.0.0.6:80" for number in (1, 2, 3)}
+    of = {number: WaitObject(number, TCP, remote=text) for number, text in remote.items()}
+    half = round(x * TEN / 2)
+    return on_of({1: half, 2: half, 3: TEN - 2 * half}, TEN, of)

@@ -501,19 +501,13 @@ static __always_inline bool may_be_on_object(u32 state)
 	       state == WAIT_OTHER;
 }
 
-static __always_inline u64 wait_object(struct thread *t, struct task_struct *task, bool trusted, u32 slot)
+/* The registers with which a task called the kernel. Not of 32-bit code, whose calls have other numbers, nor of a kernel's
+ * worker that has none; futex() is left out: most waits are in it, and it has no descriptor. */
+static __always_inline bool called_with(struct waiting_call *call, struct pt_regs *regs)
 {
-	struct waiting_call *call;
-	struct object_work *work;
-	struct pt_regs *regs;
 	u16 cs;
 
-	work = bpf_map_lookup_elem(&object_scratch, &slot);
-	if (!work || (TASK_FIELD(trusted, task, flags) & (PF_KTHREAD | PF_IO_WORKER)))
-		return 0;
-	call = &work->call;
 	if (task_regs) {
-		regs = (struct pt_regs *)bpf_task_pt_regs(slot == OBJECT_SCHED ? bpf_get_current_task_btf() : task);
 		call->number = regs->orig_ax;
 		cs = regs->cs;
 		call->first = regs->di;
@@ -521,7 +515,6 @@ static __always_inline u64 wait_object(struct thread *t, struct task_struct *tas
 		call->third = regs->dx;
 		call->fourth = regs->r10;
 	} else {
-		regs = BPF_CORE_READ(task, stack) + THREAD_SIZE - bpf_core_type_size(struct pt_regs);
 		call->number = BPF_CORE_READ(regs, orig_ax);
 		cs = BPF_CORE_READ(regs, cs);
 		call->first = BPF_CORE_READ(regs, di);
@@ -529,14 +522,36 @@ static __always_inline u64 wait_object(struct thread *t, struct task_struct *tas
 		call->third = BPF_CORE_READ(regs, dx);
 		call->fourth = BPF_CORE_READ(regs, r10);
 	}
-	/* Not of 32-bit code, whose calls have other numbers, nor of a kernel's worker that has no registers. */
-	if (cs != USER_CS || call->number == NR_FUTEX64) /* most of all waits */
+	return cs == USER_CS && call->number != NR_FUTEX64;
+}
+
+static __always_inline struct object_work *object_work(u32 slot, u64 task, u64 pid_tgid)
+{
+	struct object_work *work = bpf_map_lookup_elem(&object_scratch, &slot);
+
+	if (!work)
+		return NULL;
+	work->call.task = task;
+	work->call.tgid = pid_tgid >> 32;
+	work->call.tid = pid_tgid;
+	work->call.slot = slot;
+	return work;
+}
+
+/* The same for the current thread, which is switched out. Global, for the sake of its caller's stack. */
+__weak u64 object_of_wait(struct thread *t)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct object_work *work = object_work(OBJECT_SCHED, (u64)task, bpf_get_current_pid_tgid());
+	struct pt_regs *regs;
+
+	if (!t || !work || (BPF_CORE_READ(task, flags) & (PF_KTHREAD | PF_IO_WORKER)))
 		return 0;
-	call->task = (u64)task;
-	call->tgid = TASK_FIELD(trusted, task, tgid);
-	call->tid = TASK_FIELD(trusted, task, pid);
-	call->slot = slot;
-	return find_object(t, work);
+	if (task_regs)
+		regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	else
+		regs = BPF_CORE_READ(task, stack) + THREAD_SIZE - bpf_core_type_size(struct pt_regs);
+	return called_with(&work->call, regs) ? find_object(t, work) : 0;
 }
 
 #endif

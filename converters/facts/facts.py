@@ -18,6 +18,7 @@ from .runs import Runs
 from .thread_names import name_pattern, thread_pattern
 from .thread_roles import ThreadRoles, only_waits
 from .wait_kinds import HALTED
+from .wait_objects import Objects, On, on_of
 from .wait_sums import Place, Sum, Sums, Thread
 
 NOWHERE: Mapping[Place, Sum] = {}
@@ -49,6 +50,8 @@ class Beside(NamedTuple):
     steps: Sequence[Steps] = ()
     ranks: Mapping[int, int] = {}
     """The ranks of processes in their job, by pid."""
+    objects: Objects = {}  # noqa: RUF012 (likewise)
+    """What waits are on."""
 
 
 class Facts:
@@ -67,7 +70,7 @@ class Facts:
         self.accounts = beside.accounts or tuple(threads.values())
         self.contention, self.gil, self.pools = beside.contention, beside.gil, beside.pools
         self.runs, self.neighbours, self.recorded = beside.runs, beside.neighbours, beside.recorded
-        self.steps, self.ranks = beside.steps, beside.ranks
+        self.steps, self.ranks, self.objects = beside.steps, beside.ranks, beside.objects
         self.pids_moving = frozenset(pid for pid, tid in threads if (pid, tid) not in roles.still)
         self.still_pids = frozenset(pid for pid, _ in roles.still) - self.pids_moving
         """Processes in which no thread moved."""
@@ -93,6 +96,10 @@ class Facts:
     def name_of(self, thread: Thread) -> str:
         """Name of a thread without a final number; that of main threads is one."""
         return self._names[thread]
+
+    def on(self, waits: Sum) -> On | None:
+        """What most of the time of these waits is on."""
+        return on_of(waits.objects, waits.time, self.objects) if waits.objects else None
 
     def is_idle(self, thread: Thread) -> bool:
         """Whether it is known to wait for work."""

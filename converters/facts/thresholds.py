@@ -54,6 +54,7 @@ WORTH = Threshold(0.1, "share of the first score", "A second verdict with less w
 WORTH_RUNNING = Threshold(0.4, "share of the first score", "Running is not a problem in itself: it has to be much.")
 MOSTLY = Threshold(0.5, "share of time, or of a number", "What is done for less is not what mostly happens.")
 
+ON_ONE = Threshold(0.8, "share of a wait", "A file or a connection with less is one of several things that it is for.")
 NOISE_LEAST = Threshold(0.02, "share of the score", "Two traces of the same program differ by so much anyway.")
 NOISE_MOST = Threshold(
     0.1, "share of the score", "A verdict on few waits or samples (1/√n of n) does not hide one that is clearly lesser."
@@ -260,6 +261,7 @@ IOCTLS_NAMED = Limit(2, "ioctls", "More are counted.")
 
 # How much is shown in tables.
 WAKERS_NAMED = Limit(3, "wakers", "More of a wait are in the JSON.")
+PATH_SHOWN = Limit(3, "parts of a path", "More of a file's path are in the JSON, and in a sentence.")
 HOLDERS_NAMED = Limit(3, "threads", "More that had a lock are counted.")
 BLOCKERS_NAMED = Limit(3, "processes or threads", "More that one blocks, or that block it, are counted.")
 STILL_ROWS = Limit(2, "rows", "More places of processes that did not move share one.")

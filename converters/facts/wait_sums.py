@@ -10,6 +10,7 @@ from ..model import Labels, Profile, Stack, ThreadTimes
 from ..model.samples import least
 from ..model.sites import Site
 from ..model.states import OTHER, RUNNABLE, RUNNING
+from ..model.wait_objects import LABEL
 from .identity import is_sum
 from .shared_frames import Shared, shared_frames
 from .stacks import Stacks
@@ -108,6 +109,8 @@ class Sum:
     """That it rests on; 0 if the waits were counted."""
     wakers: dict[Waker, int] = field(default_factory=dict)
     """Time by who ended the waits, if that was recorded."""
+    objects: dict[int, int] | None = None
+    """Time by what the waits are on (`model.wait_objects`), as far as that is known: of most waits it is not."""
 
     def add(self, other: Sum) -> None:
         self.min = least(self.min, other.min)
@@ -119,6 +122,8 @@ class Sum:
         self.samples += other.samples
         for waker, time in other.wakers.items():
             self.woken_by(waker, time)
+        for number, time in (other.objects or {}).items():
+            self.on(number, time)
 
     def add_sample(self, figures: tuple[int, ...], is_open: bool) -> None:
         """``figures``: time, number, the shortest and the longest wait, samples. ``is_open``: it has not ended."""
@@ -131,6 +136,12 @@ class Sum:
         if is_open:
             self.open_time += time
             self.open_count += count
+
+    def on(self, number: int, time: int) -> None:
+        """Time of waits on this object."""
+        if self.objects is None:
+            self.objects = {}
+        self.objects[number] = self.objects.get(number, 0) + time
 
     def woken_by(self, waker: Waker, time: int) -> None:
         self.wakers[waker] = self.wakers.get(waker, 0) + time
@@ -186,6 +197,8 @@ def add_up_waits(profile: Profile, threads: dict[Thread, ThreadTimes]) -> Sums:
         if own is sample.stack or woken == time:  # else the wait is in another sample, too
             total.add_sample(figures_of((*sample.values, 0)), of.is_open)
             place.seen(own, sample.values[time])
+            if of.object:
+                total.on(of.object, sample.values[time])
     return known.sums
 
 
@@ -206,6 +219,8 @@ class _Of:
     is_wait: bool
     sums: dict[Place, Sum]
     """Of their thread."""
+    object: int
+    """What the wait is on; 0: not known."""
 
 
 class _Labelled:
@@ -229,7 +244,8 @@ class _Labelled:
             self._threads[thread] = ThreadTimes(thread[0], process, thread[1], name, 0, 0, 0, {})
         is_wait = not str(labels.get("state")).startswith((RUNNING, RUNNABLE))
         sums = {} if is_running else self.sums.setdefault(thread, {})
-        found = self._known[id(given)] = _Of(state, labels.get("open") == "yes", is_running, is_wait, sums)
+        number = _number(labels.get(LABEL))
+        found = self._known[id(given)] = _Of(state, labels.get("open") == "yes", is_running, is_wait, sums, number)
         return found
 
 

@@ -27,6 +27,7 @@ from ..facts.wait_sites import GAP
 from ..facts.wait_sums import Thread
 from ..model import ThreadTimes
 from ..rules.finding import CPU, Finding, sleeps_again
+from . import wait_objects
 
 _FOR_WHOM = {
     THREAD: ("another thread", "other threads"),
@@ -86,7 +87,7 @@ class Phrases:
         much = duration(finding.time)
         if finding.wall:
             much = f"{_much(finding)} of {'its' if one else 'their'} time"
-        where = f" in {chain(finding)}"
+        where = f" in {chain(finding)}{_on(finding)}"
         if finding.kind == CPU:
             on_cpu = share(finding.time - finding.runnable, finding.wall)
             queued = share(finding.runnable, finding.wall)
@@ -180,6 +181,11 @@ def chain(finding: Finding) -> str:
     return " → ".join([listed(callers), *tail])
 
 
+def _on(finding: Finding) -> str:
+    """What the waits are on, behind the system call."""
+    return wait_objects.on(finding.on, finding.pids)
+
+
 def _common_end(ways: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     number = 0
     for frames in zip(*(reversed(way) for way in ways), strict=False):
@@ -191,7 +197,7 @@ def _common_end(ways: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 
 def _spent(finding: Finding) -> str:
     first = finding.places[0].site
-    where = f" in {chain(finding)}" if first.frames else ""
+    where = f" in {chain(finding)}{_on(finding)}" if first.frames else ""
     if finding.places[0].wait.gpu:
         return f"spent waiting for the GPU{where}"
     if finding.kind == SLEEP:

@@ -10,6 +10,7 @@ from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.frame_names import without_line
 from ..facts.wait_kinds import SLEEP
+from ..facts.wait_objects import On
 from ..facts.wait_sums import Place, Sum, Thread
 from ..model.states import PREEMPTED
 
@@ -46,6 +47,8 @@ class Finding:
     """For waits that only samples show: their number."""
     runs_in: tuple[str, ...] = ()
     """For `CPU`: where the threads run most often; () if it is not known."""
+    on: On | None = None
+    """For waits: what most of their time is on, if it is known."""
 
     @property
     def pids(self) -> frozenset[int]:
@@ -83,14 +86,15 @@ def waiting(facts: Facts, kind: str, members: Members, least: float = thresholds
     of_all.sort(key=lambda place: (-together[place], place))
     in_order = tuple(sorted(told, key=lambda thread: (-times[thread], thread)))
     made = Finding(kind, in_order, total.time, facts.wall_of(in_order), tuple(of_all), total.count, total.max)
-    return replace(made, samples=total.samples, most=times[in_order[0]] if len(in_order) > 1 else 0)
+    on = facts.on(total)
+    return replace(made, samples=total.samples, on=on, most=times[in_order[0]] if len(in_order) > 1 else 0)
 
 
 def _single(facts: Facts, kind: str, thread: Thread, place: Place, least: float) -> Finding | None:
     total, wall = facts.sums[thread][place], facts.threads[thread].wall
     if total.time < least * wall:
         return None
-    return Finding(kind, (thread,), total.time, wall, (place,), total.count, total.max, samples=total.samples)
+    return Finding(kind, (thread,), total.time, wall, (place,), total.count, total.max, samples=total.samples, on=facts.on(total))
 
 
 def running(facts: Facts, members: Iterable[Thread]) -> Finding:

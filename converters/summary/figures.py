@@ -16,6 +16,7 @@ from ..facts.identity import kernel_ids
 from ..facts.locks import lock_json, ranked
 from ..facts.thread_names import thread_pattern
 from ..facts.wait_kinds import CORE
+from ..facts.wait_objects import On, on_json
 from ..facts.wakers import WokenBy, waker_json
 from ..model import Stack, ValueType
 from ..model.asked_values import AskedValues
@@ -151,6 +152,8 @@ class Wait:
     """What shows that these threads are idle: a kind of `idle`; "" if nobody knows who ends their waits."""
     stack: Stack = ()
     """All frames of the stack with most of the time, if the row is of one place."""
+    on: On | None = None
+    """What most of the time is on, if it is known."""
 
     @property
     def runnable(self) -> bool:
@@ -312,6 +315,7 @@ def _wait_json(wait: Wait, wall: int) -> dict[str, Any]:
         "frames": [json_text(frame) for frame in wait.frames],
         "kernel_wait": json_text(wait.kernel),
         "stack": stack_json(wait.stack),
+        "on": on_json(wait.on),
         "time_ns": wait.time,
         "share": _fraction(wait.time, wall),
         "threads_share": _fraction(wait.time, wait.threads_wall),

@@ -12,6 +12,7 @@ from ..base.collection import no_collection
 from ..base.errors import StallscopeError
 from ..base.units import share
 from ..facts import thresholds
+from ..facts.facts import Facts
 from ..facts.groups import alike_of
 from ..facts.hot_function import hot_function
 from ..facts.identity import is_sum, number_of, processes_of
@@ -21,7 +22,7 @@ from ..facts.thread_names import name_pattern, thread_pattern
 from ..facts.thread_roles import ThreadRoles
 from ..facts.wait_causes import row_of
 from ..facts.wait_kinds import CORE, TOLD_BY_OTHERS, WORK
-from ..facts.wait_sums import LOST, Place, Sum, Sums, Thread
+from ..facts.wait_sums import LOST, Place, Sum, Thread
 from ..facts.wakers import longest
 from ..model import Profile, Stack, ThreadTimes
 from ..model.calls import WITHOUT_PROBE
@@ -96,7 +97,7 @@ def _summarize(profile: Profile, chosen: Whom | None) -> Summary:
     judgement = judge(facts)
     # Kernel threads are only traced with the whole host.
     cores = Cores(contention, profile.neighbours, whole_host=bool(roles.kernel))
-    waits = _group(sums, threads, roles, facts.still_pids, cores)
+    waits = _group(facts, cores)
     calls = add_up_calls(profile)
     active = [times for thread, times in threads.items() if not facts.is_quiet(thread)]
     summary = Summary(
@@ -202,11 +203,10 @@ _Flags = tuple[bool, str, bool, bool]
 _Member = tuple[Thread, Place, Sum]
 
 
-def _group(
-    sums: Sums, threads: dict[Thread, ThreadTimes], roles: ThreadRoles, still: frozenset[int], cores: Cores
-) -> list[Wait]:
+def _group(facts: Facts, cores: Cores) -> list[Wait]:
     """Groups equal waits of all threads; idle threads, processes that did not move and kernel threads are separate
     from others in the same place. Waits for a core are one group per thread name."""
+    sums, threads, roles, still = facts.sums, facts.threads, facts.roles, facts.still_pids
     groups: dict[tuple[object, _Flags], list[_Member]] = defaultdict(list)
     for thread, places in sums.items():
         times = threads[thread]
@@ -223,7 +223,7 @@ def _group(
     waits = []
     while groups:  # Each is taken out, from the end: there may be very many.
         (_, flags), members = groups.popitem()
-        made = _wait(members, whose, flags)
+        made = _wait(members, whose, flags, facts)
         if made.runnable and not made.in_kernel:
             pids = {thread[0] for thread, _, _ in members}
             made = replace(made, takers=cores.takers(pids, made.time, made.threads_wall, made.threads))
@@ -267,11 +267,11 @@ class _Whose:
         return _Members(who, alike, wall, processes_of(threads), number_of(threads))
 
 
-def _wait(members: list[_Member], whose: _Whose, flags: _Flags) -> Wait:
+def _wait(members: list[_Member], whose: _Whose, flags: _Flags, facts: Facts) -> Wait:
     thread, place, total = members[0]
     times = {thread: total.time}
     if len(members) > 1:  # There may be very many with one.
-        total = replace(total)
+        total = replace(total, objects=dict(total.objects) if total.objects else None)
         for thread, _, part in members[1:]:
             total.add(part)
             times[thread] = times.get(thread, 0) + part.time
@@ -306,6 +306,7 @@ def _wait(members: list[_Member], whose: _Whose, flags: _Flags) -> Wait:
         mostly=((), 0) if nearly_always or _is_placeholder(lost_in) else (lost_in.frames, lost_time),
         woken_by=longest(total.wakers),
         stack=_longest_stack(here),
+        on=None if runnable else facts.on(total),
     )
 
 

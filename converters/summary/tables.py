@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ..base.text import printable
 from ..base.units import Scale, count, duration, plural, share, share_scale, time_scale
 from ..facts import thresholds
+from ..phrases import wait_objects
 from .core_takers import sentence
 from .figures import NAMELESS, Running, Summary, Times, Wait
 from .thread_groups import groups_text
@@ -145,6 +146,8 @@ def _where(wait: Wait, *, with_statistics: bool) -> Text:
     else:
         text.append(chain or "(no user stack)", style="not italic bold")
         text.append(f" │ {printable(wait.kernel)}" if wait.kernel else "", style="not italic cyan")
+        on = wait_objects.short(wait.on)
+        text.append(f" │ {printable(on)}" if on else "", style="not italic")
     details = printable(groups_text(wait.who, apart=wait.threads < wait.threads_alike))
     if wait.threads_wall:
         details += f" {share(wait.time, wait.threads_wall)}"

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from ..base.text import json_text
 from ..facts import thresholds
 from ..facts.identity import is_sum, kernel_id, kernel_ids, life_of
+from ..facts.wait_objects import on_json
 from ..facts.wait_sums import Place, Thread
 from ..model import Stack, ThreadTimes
 from ..model.locks import LockThread, LockTimes
@@ -55,6 +56,7 @@ class Judged(NamedTuple):
             "samples": finding.samples,
             "threads": [self._thread(thread) for thread in finding.threads[: thresholds.VERDICT_THREADS]],
             "more_threads": max(len(finding.threads) - thresholds.VERDICT_THREADS, 0),
+            "on": on_json(finding.on),
             "places": [_place_json(place) for place in finding.places],
         }
 

@@ -1,0 +1,112 @@
+"""What the waits of a place are on: one file or socket, several that have something in common, or it is not told."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..base.text import json_text
+from ..model.wait_objects import DEVICE, FILE, FOLDER, NETWORK, PIPE, TERMINAL, UNIX, ObjectEnd, WaitObject
+from . import thresholds
+
+_PATHS = (FILE, FOLDER, DEVICE, TERMINAL)
+Objects = Mapping[int, WaitObject]
+"""By their ids."""
+
+
+@dataclass(frozen=True)
+class On:
+    """What most of a wait's time is on. Names are hostile."""
+
+    what: WaitObject
+    """It, or one of several alike, with the most time."""
+    number: int = 1
+    """So many of them."""
+    folder: str = ""
+    """Of several files: the folder in which all of them are; "" if they are one path, or no files."""
+    time: int = 0
+    """ns of the wait on them."""
+
+    @property
+    def ends(self) -> tuple[ObjectEnd, ...]:
+        """Processes that have the other end."""
+        return tuple(self.what.ends)
+
+
+def on_of(times: Mapping[int, int], whole: int, objects: Objects) -> On | None:
+    """What a wait of ``whole`` ns is on. ``times``: its ns by object; None if no object, and no group of them that are
+    alike, has most of it."""
+    known = {number: time for number, time in times.items() if number in objects}
+    enough = thresholds.ON_ONE * whole
+    if not known or sum(known.values()) < enough:
+        return None
+    first = max(known, key=lambda number: (known[number], number))
+    if known[first] >= enough:
+        return On(objects[first], time=known[first])
+    for alike in (_path_or_end, _service, _folder):
+        if found := _grouped(known, objects, alike, enough):
+            return found
+    return None
+
+
+def _grouped(
+    times: Mapping[int, int], objects: Objects, alike: Callable[[WaitObject], Hashable], enough: float
+) -> On | None:
+    """The group with most of the time, if it has enough."""
+    groups: dict[Hashable, list[int]] = defaultdict(list)
+    for number in times:
+        if (key := alike(objects[number])) is not None:
+            groups[key].append(number)
+    if not groups:
+        return None
+    time_of = {key: sum(times[number] for number in members) for key, members in groups.items()}
+    key, members = max(groups.items(), key=lambda group: (time_of[group[0]], len(group[1]), min(group[1])))
+    if time_of[key] < enough:
+        return None
+    most = max(members, key=lambda number: (times[number], number))
+    folder = os.path.dirname(objects[most].name) if alike is _folder else ""
+    return On(objects[most], len(members), folder, time_of[key])
+
+
+def _path_or_end(what: WaitObject) -> Hashable:
+    """Equal for objects that are the same to who waits: one path, connections to one process at one address."""
+    if what.kind in _PATHS:
+        return (what.kind, what.name) if what.name else None
+    ends = tuple(end.pid for end in what.ends)
+    if what.kind in NETWORK:
+        return what.kind, what.remote or what.local, ends
+    if what.kind == UNIX and (what.name or ends):
+        return what.kind, what.name, ends
+    return (what.kind, what.does, ends) if what.kind == PIPE and ends else None
+
+
+def _service(what: WaitObject) -> Hashable:
+    """Connections to one address, whoever answers there."""
+    if what.kind in NETWORK and what.remote:
+        return what.kind, what.remote
+    return (what.kind, what.name) if what.kind == UNIX and what.name else None
+
+
+def _folder(what: WaitObject) -> Hashable:
+    return (FILE, os.path.dirname(what.name)) if what.kind == FILE and what.name else None
+
+
+def on_json(on: On | None) -> dict[str, Any] | None:
+    """Plain data for ``json.dumps``."""
+    if on is None:
+        return None
+    what = on.what
+    texts = ("kind", "name", "filesystem", "device", "local", "remote")
+    return {
+        **{name: json_text(text) for name in texts if (text := getattr(what, name))},
+        **({"inode": what.inode} if what.inode else {}),
+        **({"listens": True} if what.listens else {}),
+        **({"folder": json_text(on.folder)} if on.folder else {}),
+        "number": on.number,
+        "time_ns": on.time,
+        "ends": [{"process": json_text(end.process), "pid": end.pid} for end in what.ends],
+        "more_ends": what.more_ends,
+    }

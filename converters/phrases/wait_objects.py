@@ -1,0 +1,121 @@
+"""Words for what a wait is on, to follow the system call. Names are unescaped (hostile)."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+
+from ..base.units import count
+from ..facts import thresholds
+from ..facts.wait_objects import On
+from ..model.wait_objects import (
+    DEVICE,
+    FILE,
+    FOLDER,
+    NETWORK,
+    PIPE,
+    READS,
+    TERMINAL,
+    UDP,
+    UNIX,
+    ObjectEnd,
+    WaitObject,
+)
+
+_REMOTE = {"nfs": "NFS", "nfs4": "NFS", "fuse": "FUSE", "fuseblk": "FUSE", "9p": "9P", "cifs": "SMB", "smb3": "SMB",
+           "smb": "SMB", "smb2": "SMB", "ceph": "Ceph", "lustre": "Lustre", "gpfs": "GPFS", "afs": "AFS",
+           "beegfs": "BeeGFS"}  # fmt: skip
+"""File systems that a server or another process answers for, and their usual names."""
+_PATHS = {FILE: "", FOLDER: "the folder ", DEVICE: "", TERMINAL: "the terminal "}
+
+
+def on(found: On | None, own: frozenset[int] = frozenset()) -> str:
+    """`` of /srv/data``, ``, for python3 rates.py (pid 12014, 127.0.0.1:9303)``; "" if nothing is known. ``own``: the
+    processes that wait."""
+    if found is None:
+        return ""
+    what = found.what
+    if what.kind in _PATHS:
+        return _of_path(found)
+    if what.kind == PIPE:
+        return _of_pipe(what, own)
+    if what.kind in NETWORK or what.kind == UNIX:
+        return _of_socket(found, own)
+    return ""
+
+
+def _of_path(found: On) -> str:
+    what = found.what
+    if not what.name:
+        return f" of a file on {_server(what)}" if _server(what) else ""
+    server = f" ({_server(what)})" if _server(what) else ""
+    if found.folder and found.number > 1:
+        return f" of {count(found.number)} files in {found.folder}{server}"
+    return f" of {_PATHS[what.kind]}{what.name}{server}"
+
+
+def _server(what: WaitObject) -> str:
+    """``NFS``, ``FUSE sshfs``; "" for a file system of this kernel."""
+    kind, _, name = what.filesystem.partition(".")
+    return f"{_REMOTE[kind]} {name}".rstrip() if kind in _REMOTE else ""
+
+
+def _of_pipe(what: WaitObject, own: frozenset[int]) -> str:
+    if what.name:
+        return f" of the pipe {what.name}"
+    if not what.ends:
+        return " of a pipe" if what.does else ""
+    whom, several = _whom(what, own), len(what.ends) + what.more_ends > 1
+    if what.does == READS:
+        return f" to a pipe that {whom} {'read' if several else 'reads'}"
+    return f" from a pipe into which {whom} {'write' if several else 'writes'}"
+
+
+def _of_socket(found: On, own: frozenset[int]) -> str:
+    what = found.what
+    address = what.name if what.kind == UNIX else what.remote
+    kind = " (UDP)" if what.kind == UDP else ""
+    if what.listens:
+        local = what.name if what.kind == UNIX else what.local
+        return f" on {local}{kind}" if local else ""
+    if found.number > 1:
+        number = f", for {count(found.number)} connections"
+        return f"{number} to {_whom(what, own, address)}" if what.ends or address else number
+    if what.ends:
+        return f", for {_whom(what, own, address)}"
+    return f", for {address}{kind}" if address else ""
+
+
+def _whom(what: WaitObject, own: frozenset[int], address: str = "") -> str:
+    """``python3 rates.py (pid 12014, 127.0.0.1:9303)``; only the address if nobody is known."""
+    if not what.ends:
+        return address
+    if {end.pid for end in what.ends} <= own and not what.more_ends:
+        return "its own process"
+    behind = f", {address}" if address else ""
+    if len(what.ends) == 1 and not what.more_ends:
+        return f"{what.ends[0].process} (pid {what.ends[0].pid}{behind})"
+    number = len(what.ends) + what.more_ends
+    return f"{count(number)} processes ({_names(what.ends)}{behind})"
+
+
+def _names(ends: Sequence[ObjectEnd]) -> str:
+    """``3 × worker, server``"""
+    names = Counter(end.process for end in ends).most_common(thresholds.NAMES_LISTED)
+    return ", ".join(f"{number} × {name}" if number > 1 else name for name, number in names)
+
+
+def short(found: On | None) -> str:
+    """The same for a row of a table: the last parts of a path; "" if nothing is known."""
+    if found is None or found.what.kind in _PATHS and not found.what.name:
+        return ""
+    if found.what.kind in _PATHS and not found.folder:
+        return _last_parts(found.what.name)
+    return on(found).strip(" ,")
+
+
+def _last_parts(path: str) -> str:
+    """``…/target/.cargo-lock``"""
+    parts = path.split(os.sep)
+    return path if len(parts) <= thresholds.PATH_SHOWN + 1 else os.sep.join(("…", *parts[-thresholds.PATH_SHOWN :]))
