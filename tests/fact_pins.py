@@ -163,7 +163,7 @@ def is_on_one(x: float) -> object:
 
 
 def is_on_several(x: float) -> object:
-    """The same of two connections to one address."""
+    """A wait of which this share is on two connections to one address."""
     remote = {number: "10.0.0.5:5432" if number < 3 else "10.0.0.6:80" for number in (1, 2, 3)}
     of = {number: WaitObject(number, TCP, remote=text) for number, text in remote.items()}
     half = round(x * TEN / 2)

@@ -98,7 +98,7 @@ class Facts:
         return self._names[thread]
 
     def on(self, waits: Sum) -> On | None:
-        """What most of the time of these waits is on."""
+        """File or socket that most of the time of these waits is on."""
         return on_of(waits.objects, waits.time, self.objects) if waits.objects else None
 
     def is_idle(self, thread: Thread) -> bool:

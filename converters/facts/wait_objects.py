@@ -1,4 +1,4 @@
-"""What the waits of a place are on: one file or socket, several that have something in common, or it is not told."""
+"""Objects of the waits of a place: one file or socket, or several that have something in common."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Objects = Mapping[int, WaitObject]
 
 @dataclass(frozen=True)
 class On:
-    """What most of a wait's time is on. Names are hostile."""
+    """File or socket that most of a wait's time is on. Names are hostile."""
 
     what: WaitObject
     """It, or one of several alike, with the most time."""
@@ -37,7 +37,7 @@ class On:
 
 
 def on_of(times: Mapping[int, int], whole: int, objects: Objects) -> On | None:
-    """What a wait of ``whole`` ns is on. ``times``: its ns by object; None if no object, and no group of them that are
+    """File or socket that a wait of ``whole`` ns is on. ``times``: its ns by object; None if no object, and no group of them that are
     alike, has most of it."""
     known = {number: time for number, time in times.items() if number in objects}
     enough = thresholds.ON_ONE * whole

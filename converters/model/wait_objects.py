@@ -1,4 +1,4 @@
-"""What waits are on: the file, pipe, socket or device of a system call's descriptor, and who has its other end.
+"""Objects of waits: the file, pipe, socket or device of a system call's descriptor, and who has its other end.
 
 A sample of such a wait has the label `LABEL` with the object's number.
 """

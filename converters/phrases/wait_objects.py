@@ -27,7 +27,7 @@ _REMOTE = {"nfs": "NFS", "nfs4": "NFS", "fuse": "FUSE", "fuseblk": "FUSE", "9p":
            "smb": "SMB", "smb2": "SMB", "ceph": "Ceph", "lustre": "Lustre", "gpfs": "GPFS", "afs": "AFS",
            "beegfs": "BeeGFS"}  # fmt: skip
 """File systems that a server or another process answers for, and their usual names."""
-_PATHS = {FILE: "", FOLDER: "the folder ", DEVICE: "", TERMINAL: "the terminal "}
+_PATHS = (FILE, FOLDER, DEVICE, TERMINAL)
 
 
 def on(found: On | None, own: frozenset[int] = frozenset()) -> str:
@@ -52,7 +52,8 @@ def _of_path(found: On) -> str:
     server = f" ({_server(what)})" if _server(what) else ""
     if found.folder and found.number > 1:
         return f" of {count(found.number)} files in {found.folder}{server}"
-    return f" of {_PATHS[what.kind]}{what.name}{server}"
+    before = "the terminal " if what.kind == TERMINAL else ""
+    return f" of {before}{what.name}{server}"
 
 
 def _server(what: WaitObject) -> str:
@@ -107,7 +108,7 @@ def _names(ends: Sequence[ObjectEnd]) -> str:
 
 
 def short(found: On | None) -> str:
-    """The same for a row of a table: the last parts of a path; "" if nothing is known."""
+    """Words for a row of a table, with the last parts of a path; "" if nothing is known."""
     if found is None or found.what.kind in _PATHS and not found.what.name:
         return ""
     if found.what.kind in _PATHS and not found.folder:

@@ -182,7 +182,7 @@ def chain(finding: Finding) -> str:
 
 
 def _on(finding: Finding) -> str:
-    """What the waits are on, behind the system call."""
+    """Words for what the waits are on, behind the system call."""
     return wait_objects.on(finding.on, finding.pids)
 
 

@@ -1,4 +1,4 @@
-"""What waits are on, in the data of our own that a profile carries: see `converters.pprof.metadata`."""
+"""Objects of waits in the data of our own that a profile carries: see `converters.pprof.metadata`."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from stallscope.converters.readers.base.source import Source
 from stallscope.converters.readers.depth import DEEPEST
 from stallscope.converters.readers.registry import READERS
 from stallscope.converters.readers.stap.lines import Lines
-from stallscope.tracers.base import cgroups, conditions, procfs, ranks, scripts
+from stallscope.tracers.base import cgroups, conditions, open_files, procfs, ranks, scripts, socket_tables
 from stallscope.tracers.engines.eu_stack import walker
 from stallscope.tracers.engines.perf.passed import Passed
 from stallscope.tracers.engines.perf.passing import Passing
@@ -37,6 +37,15 @@ from stallscope.tracers.outside import lookups, mounts
 from stallscope.tracers.symbols import kallsyms, lines, perfmap
 
 _ADDRESSES = np.array([0, 1, 0x1000, 0x400010, 0x7F0000000000, 1 << 63, (1 << 64) - 1], np.uint64)
+
+
+def descriptors(data: bytes) -> None:
+    """/proc/PID/fdinfo, mountinfo and the tables of sockets."""
+    assert all(target.fd >= 0 for target in open_files.targets_of(data))
+    open_files.fields_of(data)
+    assert all(number >= 0 for number in open_files.mounts_of(data))
+    found = [*socket_tables.parse_internet(data, "tcp"), *socket_tables.parse_internet(data, "udp")]
+    socket_tables.SocketTables(found, socket_tables.parse_unix(data))
 
 
 def perf_map(data: bytes) -> None:
@@ -312,6 +321,7 @@ _CGROUP = (
     b"31 23 0:27 /a /sys/fs/cgroup/cpu\\040x rw - cgroup cgroup rw,cpu,cpuacct\n"
 )
 TARGETS = (
+    Target("descriptors", descriptors, own("fdinfo/0", "mountinfo", "net/tcp", "net/unix"), as_text, share=0.5),
     Target("perf-map", perf_map, these(_MAP), as_text),
     Target("maps", mappings, lambda: [_MAPS, *own("maps")()], as_text),
     Target("environ", environment, these(_ENVIRON), as_text),

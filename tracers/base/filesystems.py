@@ -36,5 +36,5 @@ _NAMES = {
 
 
 def name_of(magic: int) -> str:
-    """As mount(8) has it; "" if it is not known."""
+    """Name as mount(8) has it; "" if it is not known."""
     return _NAMES.get(magic & 0xFFFFFFFF, "")

@@ -66,7 +66,7 @@ class OpenFiles:
 
 
 def link_of(pid: int, tid: int, fd: int) -> str:
-    """What a descriptor is of: a path, ``socket:[4711]``, ``anon_inode:[eventpoll]``; "" if it is not there."""
+    """Target of a descriptor: a path, ``socket:[4711]``, ``anon_inode:[eventpoll]``; "" if it is not there."""
     try:
         return os.readlink(f"/proc/{pid}/task/{tid}/fd/{fd}")
     except OSError:

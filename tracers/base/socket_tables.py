@@ -48,7 +48,7 @@ class SocketTables:
 
 
 def tables_of(pid: int) -> SocketTables:
-    """Those of a process's network namespace, as far as they can be read."""
+    """Sockets of a process's network namespace, as far as they can be read."""
     internet = [each for kind in _KINDS for each in parse_internet(head(pid, f"net/{kind}", _MOST) or b"", kind[:3])]
     return SocketTables(internet, parse_unix(head(pid, "net/unix", _MOST) or b""))
 

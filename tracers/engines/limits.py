@@ -6,3 +6,6 @@ MEMORY = 400 << 20
 """Bytes that a trace of libbpf may take in user space, about."""
 STACK, MOST_STACK = 8192, 65528
 """Bytes of stack that perf copies for each sample: its own default, and the most that the kernel copies."""
+
+MOST_OBJECTS = 1 << 12
+"""Files and sockets on which waits are told to be: of more it is not known what they are on."""

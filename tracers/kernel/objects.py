@@ -1,4 +1,4 @@
-"""What waits are on, as the probes tell it: struct object_record of bpf/include/records.h."""
+"""Objects of waits, as the probes tell them: struct object_record of bpf/include/records.h."""
 
 from __future__ import annotations
 

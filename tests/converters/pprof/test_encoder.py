@@ -26,6 +26,7 @@ from stallscope.converters.model.processes import (
 )
 from stallscope.converters.model.ranks import LABELS as RANK_LABELS
 from stallscope.converters.model.sharing import SharedCall
+from stallscope.converters.model.wait_objects import ObjectEnd, WaitObject
 from stallscope.converters.pprof.schema import STALLSCOPE
 from stallscope.converters.writers import pprof as pprof_writer
 from stallscope.converters.writers.base.options import WriteOptions
@@ -93,6 +94,10 @@ ANSWERS = st.builds(
     UINT64,
 )
 COPIES = st.builds(Copies, TEXT, TEXT, UINT64, TEXT, TEXT, st.booleans(), *[UINT64] * 7)
+OBJECTS = st.builds(
+    WaitObject, UINT64, *[TEXT] * 3, TEXT, UINT64, TEXT, TEXT, st.booleans(), TEXT,
+    st.lists(st.builds(ObjectEnd, TEXT, UINT64), max_size=2), UINT64,
+)  # fmt: skip
 NEIGHBOURS = st.builds(Neighbour, TEXT, UINT64, UINT64, st.sampled_from(["", "0-3,8"]))
 
 
@@ -117,6 +122,7 @@ def profiles(draw: st.DrawFn) -> Profile:
         answers=draw(st.lists(ANSWERS, max_size=2)),
         copies=draw(st.lists(COPIES, max_size=2)),
         neighbours=draw(st.lists(NEIGHBOURS, max_size=2)),
+        objects=draw(st.lists(OBJECTS, max_size=2)),
         lost=draw(COUNTS),
         comments=draw(st.lists(TEXT | TEXT.map("stallscope:".__add__), max_size=3)),
     )

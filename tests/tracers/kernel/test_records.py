@@ -12,6 +12,7 @@ from stallscope.tracers.engines.ebpf.measures import recorder, timeline
 from stallscope.tracers.engines.ebpf.probes import object_path
 from stallscope.tracers.kernel import ended, records
 from stallscope.tracers.kernel.bpfobject import Object
+from stallscope.tracers.kernel.objects import RECORD, ObjectRecord, parse_object
 from stallscope.tracers.kernel.records import (
     ExecRecord,
     Origin,
@@ -144,6 +145,17 @@ def test_chain(gcc: str, tmp_path: Path) -> None:
     lines += [fill(f"r.of[{i}]", waker._asdict()) for i, waker in enumerate(wakers)]
     data = run_c(gcc, tmp_path, "\n".join([*lines, "fwrite(&r, sizeof(r), 1, stdout);"]))
     assert parse_chain(data) == (1 << 63 | 5, wakers)
+
+
+def test_objects(gcc: str, tmp_path: Path) -> None:
+    made = ObjectRecord(*range(1, 19), bytes(range(16)), bytes(range(16, 32)))
+    fields = made._asdict()
+    texts = {name: fields.pop(name) for name in ("local", "remote")}
+    lines = ["struct object_record r; memset(&r, 0xee, sizeof(r));", fill("r", {"type": 9, **fields})]
+    lines += [f"r.{name}[{i}] = {byte};" for name, text in texts.items() for i, byte in enumerate(text)]
+    data = run_c(gcc, tmp_path, "\n".join([*lines, "fwrite(&r, sizeof(r), 1, stdout);"]))
+    assert len(data) == RECORD.size
+    assert parse_object(data) == made
 
 
 def offsets(gcc: str, folder: Path, struct: str, names: list[str]) -> list[int]:

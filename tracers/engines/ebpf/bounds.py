@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -24,6 +25,8 @@ _FINISHED_ROW, _FINISHED_FRAME = 1100, 22
 """Bytes that a row, and each frame of its stack, take while names are found and outputs are written."""
 _ACCOUNT = 1200
 """The same of a thread's account."""
+_LAST_SWITCH = 0.5
+"""Maximum seconds of waiting for exiting threads, after the traced processes have ended."""
 
 
 class Bounds:
@@ -151,3 +154,13 @@ class Bounds:
     def _row(self) -> int:
         stacks = self._sink.stacks
         return _FINISHED_ROW + _FINISHED_FRAME * stacks.frames // max(len(stacks), 1)
+
+
+def await_last_switches(engine: Probes, sink: RecordSink) -> None:
+    """Waits for threads that exit: the kernel reports a process's end before its last thread is switched out, which
+    completes its account."""
+    until = time.monotonic() + _LAST_SWITCH
+    engine.consume()
+    while sink.exiting and time.monotonic() < until:
+        time.sleep(_LAST_SWITCH / 100)
+        engine.consume()

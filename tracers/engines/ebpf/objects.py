@@ -1,4 +1,4 @@
-"""What waits are on: names of files and sockets while their processes live, and who has the other ends."""
+"""Objects of waits: names of files and sockets while their processes live, and who has the other ends."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class _Object:
 
 
 class Objects:
-    """Those of a trace. `add` takes the records, `poll` does a little at a time."""
+    """Files and sockets of a trace. `add` takes the records, `poll` does a little at a time."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -100,7 +100,7 @@ class Objects:
                 self._go_on(until)
 
     def found(self, ids: Collection[int]) -> list[WaitObject]:
-        """Those with these ids, as `label` makes them."""
+        """Objects with these ids, as `label` makes them."""
         known = (self._told(self._known[number]) for number in sorted(self._known) if label(number) in ids)
         return list(known)
 
@@ -167,7 +167,7 @@ class Objects:
             return
         self._search, self._next = None, end + _RARELY * self._searched
         self._tried |= search.found.keys()
-        ours = {os.getpid(), *CLIENT.pids}
+        ours = _ours()
         for each in self._known.values():
             if holders := search.found.get(each.link):
                 each.holders |= {holder for holder in holders if holder.pid not in ours}
@@ -186,6 +186,11 @@ class Objects:
         others = sorted(pids - {own} or pids)
         ends = [ObjectEnd(self._names.get(pid) or "?", pid) for pid in others[:MOST_ENDS]]
         return replace(known.made, ends=ends, more_ends=max(len(others) - MOST_ENDS, 0))
+
+
+def _ours() -> set[int]:
+    """Processes that are no ends: this one and its helpers."""
+    return {os.getpid(), *CLIENT.pids}
 
 
 def label(number: int) -> int:

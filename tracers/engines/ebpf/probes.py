@@ -30,7 +30,7 @@ from ...kernel.records import (
 from ...kernel.shapes import BTF_SHAPES, RAW_SHAPES, Shape, kernel_helpers, refusal
 from ...kernel.sleepers import Sleepers
 from ...outside.client import CLIENT
-from ..limits import MEMORY
+from ..limits import MEMORY, MOST_OBJECTS
 from .measures.protocol import Collector
 
 KERNEL_BTF = Path("/sys/kernel/btf/vmlinux")
@@ -42,8 +42,6 @@ _WOKEN = 1 << 12
 """Threads whose wakers are known, where there is no task storage."""
 _PYTHON_PROCESSES, _PYTHON_THREADS = 1 << 14, 1 << 16
 """Processes with a Python interpreter, and threads whose state in it is remembered."""
-_OBJECTS = 1 << 12
-"""Files and sockets on which waits are told to be."""
 _SLEEPERS = 1 << 16
 """Sleeping threads whose stacks user space walks in one round."""
 
@@ -378,7 +376,7 @@ def load_shape(options: ProbeOptions, shape: Shape) -> Object:
 
 
 def _size_maps(loaded: Object, options: ProbeOptions, shape: Shape) -> None:
-    sizes = {"known_stacks": options.table_entries}
+    sizes = {"known_stacks": options.table_entries, "known_objects": MOST_OBJECTS}
     for collector in options.collectors:
         for name, entries in collector.sizes(options.table_entries).items():
             sizes[name] = max(entries, sizes.get(name, 0))
@@ -389,7 +387,6 @@ def _size_maps(loaded: Object, options: ProbeOptions, shape: Shape) -> None:
     loaded.find_map("python_spaces").set_max_entries(_PYTHON_PROCESSES if options.has_python else 1)
     loaded.find_map("python_code_caches").set_max_entries(sizes.get("rule_caches", 1) if options.has_python else 1)
     loaded.find_map("python_threads").set_max_entries(_PYTHON_THREADS if options.has_python else 1)
-    loaded.find_map("known_objects").set_max_entries(_OBJECTS)
     loaded.find_map("records").set_max_entries(options.buffer_bytes)
     if shape.knobs.get("use_storage"):
         loaded.find_map("thread_hash").set_max_entries(1)

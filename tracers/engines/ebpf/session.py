@@ -23,7 +23,7 @@ from ...measures.protocol import columns_of
 from ...outside.client import CLIENT
 from ...symbols.process import NO_PID, ProcessSpaces
 from ..ends import Ends
-from .bounds import Bounds
+from .bounds import Bounds, await_last_switches
 from .capture import Capture, Part, by_demand, stacks_of
 from .folding import Folding
 from .following import Following
@@ -42,8 +42,6 @@ _POLL = 0.1
 """Seconds between two looks at the rings."""
 _QUIET = 0.004
 """Seconds after a look at the rings in which events do not wake us, so that many do not keep us busy."""
-_LAST_SWITCH = 0.5
-"""Maximum seconds of waiting for exiting threads, after the traced processes have ended."""
 _LOOK_SHARE = 0.1
 """Maximum share of time spent looking for new processes of the scope: a host may have thousands."""
 _MEANWHILE = 0.05
@@ -147,7 +145,7 @@ class Session:
                 self._poll(sink)
                 part = self._keep_within(bounds, sink, part, on_poll)
             if not interrupts.requested and ends.reached():
-                self._await_last_switches(sink)
+                await_last_switches(self._engine, sink)
             if self.intervals and (at := self.intervals.withdraw()):
                 part = self._cut(sink, bounds, self.intervals, part, at)
             records = sink.take_rest(part.began, self._engine.stop())
@@ -226,14 +224,6 @@ class Session:
         self._gone = gone - left
         self._spaces.forget(left)
         self._conditions.forget(left)
-
-    def _await_last_switches(self, sink: RecordSink) -> None:
-        """The kernel reports a process's end before its last thread is switched out, which completes its account."""
-        until = time.monotonic() + _LAST_SWITCH
-        self._engine.consume()
-        while sink.exiting and time.monotonic() < until:
-            time.sleep(_LAST_SWITCH / 100)
-            self._engine.consume()
 
     def _rest(self, ends: Ends, wakeup: int, seconds: float, news: Iterable[int] = ()) -> None:
         """Waits until something happens, or so long; reads measures with small buffers meanwhile."""

@@ -17,7 +17,7 @@ from stallscope.tracers.base.interrupts import Interrupts
 from stallscope.tracers.base.launch import Launch
 from stallscope.tracers.base.progress import Progress
 from stallscope.tracers.base.scope import Scope
-from stallscope.tracers.engines.ebpf import preparing, session
+from stallscope.tracers.engines.ebpf import bounds, preparing, session
 from stallscope.tracers.engines.ebpf.measures.registry import collectors
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
 from stallscope.tracers.engines.ebpf.session import Session
@@ -333,15 +333,14 @@ def test_interrupt_ends_it_with_a_result(root: None, ctrl_c: None) -> None:
 @pytest.mark.parametrize("looks", [1, 3, 10_000])
 def test_a_thread_that_exits_is_waited_for_but_not_for_ever(looks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The thread's last record comes with the ``looks``-th look at the ring."""
-    monkeypatch.setattr(session, "_LAST_SWITCH", 0.1)
-    made, sink, seen = object.__new__(Session), SimpleNamespace(exiting=1), []
+    monkeypatch.setattr(bounds, "_LAST_SWITCH", 0.1)
+    sink, seen = SimpleNamespace(exiting=1), []
 
     def consume() -> None:
         seen.append(time.monotonic())
         sink.exiting = int(len(seen) < looks)
 
-    made._engine = SimpleNamespace(consume=consume)  # type: ignore[assignment]  # the one method that is called
-    made._await_last_switches(sink)  # type: ignore[arg-type]
+    bounds.await_last_switches(SimpleNamespace(consume=consume), sink)  # type: ignore[arg-type]
     if looks < 100:
         assert len(seen) == looks
     else:

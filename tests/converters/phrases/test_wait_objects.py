@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from stallscope.converters.facts.wait_objects import On
+from stallscope.converters.model.wait_objects import (
+    DEVICE,
+    EVENTS,
+    FILE,
+    LABEL,
+    PIPE,
+    READS,
+    TCP,
+    TERMINAL,
+    UDP,
+    UNIX,
+    WRITES,
+    ObjectEnd,
+    WaitObject,
+)
+from stallscope.converters.phrases.wait_objects import on, short
+from stallscope.converters.phrases.sentences import Sentences
+from stallscope.converters.rules.ranking import judge
+from summary_profiles import READ, facts_of, waiting
+from summary_texts import shown
+
+RATES = [ObjectEnd("python3 rates.py", 12014)]
+
+
+@pytest.mark.parametrize(
+    ("what", "text"),
+    [
+        (WaitObject(1, FILE, "/srv/.lock", "ext4"), " of /srv/.lock"),
+        (WaitObject(1, FILE, "/mnt/x", "nfs4"), " of /mnt/x (NFS)"),
+        (WaitObject(1, FILE, "/mnt/x", "fuse.sshfs"), " of /mnt/x (FUSE sshfs)"),
+        (WaitObject(1, FILE, "", "fuse"), " of a file on FUSE"),
+        (WaitObject(1, FILE, "", "ext4"), ""),
+        (WaitObject(1, DEVICE, "/dev/nvidia0"), " of /dev/nvidia0"),
+        (WaitObject(1, TERMINAL, "/dev/pts/3"), " of the terminal /dev/pts/3"),
+        (WaitObject(1, PIPE, does=WRITES, ends=RATES), " from a pipe into which python3 rates.py (pid 12014) writes"),
+        (WaitObject(1, PIPE, does=READS, ends=RATES), " to a pipe that python3 rates.py (pid 12014) reads"),
+        (WaitObject(1, PIPE, does=READS), " of a pipe"),
+        (WaitObject(1, PIPE, "/run/fifo"), " of the pipe /run/fifo"),
+        (WaitObject(1, PIPE, does=READS, ends=[ObjectEnd("a", 1)] * 2, more_ends=1), " to a pipe that 3 processes (2 × a) read"),
+        (WaitObject(1, PIPE, does=READS, ends=[ObjectEnd("app", 4)]), " to a pipe that its own process reads"),
+        (WaitObject(1, TCP, remote="10.0.0.5:5432"), ", for 10.0.0.5:5432"),
+        (WaitObject(1, UDP, remote="10.0.0.5:53"), ", for 10.0.0.5:53 (UDP)"),
+        (WaitObject(1, TCP, remote="127.0.0.1:9303", ends=RATES), ", for python3 rates.py (pid 12014, 127.0.0.1:9303)"),
+        (WaitObject(1, TCP, local="0.0.0.0:80", listens=True), " on 0.0.0.0:80"),
+        (WaitObject(1, TCP), ""),
+        (WaitObject(1, UNIX, "/run/db.sock", ends=RATES), ", for python3 rates.py (pid 12014, /run/db.sock)"),
+        (WaitObject(1, UNIX, "/run/db.sock"), ", for /run/db.sock"),
+        (WaitObject(1, UNIX), ""),
+        (WaitObject(1, EVENTS), ""),
+    ],
+)  # fmt: skip
+def test_one(what: WaitObject, text: str) -> None:
+    assert on(On(what), frozenset((4,))) == text
+
+
+def test_several() -> None:
+    connections = On(WaitObject(1, TCP, remote="10.0.0.5:5432"), 12)
+    assert on(connections) == ", for 12 connections to 10.0.0.5:5432"
+    assert on(On(WaitObject(1, FILE, "/data/a"), 3, "/data")) == " of 3 files in /data"
+    assert on(None) == ""
+
+
+def test_in_a_row() -> None:
+    assert short(On(WaitObject(1, FILE, "/srv/x/y/target/.lock"))) == "…/y/target/.lock"
+    assert short(On(WaitObject(1, FILE, "/srv/x.lock"))) == "/srv/x.lock"
+    assert short(On(WaitObject(1, FILE))) == ""
+    assert short(On(WaitObject(1, TCP, remote="10.0.0.5:5432"))) == "for 10.0.0.5:5432"
+    assert short(None) == ""
+
+
+def test_in_a_sentence_and_in_the_table() -> None:
+    profile = waiting(READ)
+    profile.objects = [WaitObject(5, PIPE, does=WRITES, ends=[ObjectEnd("make\x1b[2J", 77)])]
+    profile.samples = [
+        replace_labels(sample) if sample.label("state") == "interruptible" else sample for sample in profile.samples
+    ]
+    facts = facts_of(profile)
+    sentence = Sentences(facts).of(judge(facts).verdicts[0])
+    assert "in main → fetch → read from a pipe into which make\x1b[2J (pid 77) writes (" in sentence
+    table = shown(profile, width=200, top=9)
+    assert "│ from a pipe into which make\\x1b[2J (pid 77) writes" in table
+    assert "\x1b[2J" not in table
+    profile.objects = [replace(profile.objects[0], ends=[])]
+    assert "read of a pipe (" in Sentences(facts_of(profile)).of(judge(facts_of(profile)).verdicts[0])
+
+
+def replace_labels(sample):  # type: ignore[no-untyped-def]
+    return sample._replace(labels=tuple(sorted((*sample.labels, (LABEL, 5)))))

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+from stallscope.converters.model.wait_objects import MOST_ENDS, PIPE, WRITES, ObjectEnd, WaitObject
+from stallscope.converters.pprof.wait_objects import decoded
+
+MADE = WaitObject(7, PIPE, device="0:15", inode=9, does=WRITES, ends=[ObjectEnd("a\udc80", 12)], more_ends=3)
+
+
+def test_what_was_written_is_read() -> None:
+    assert decoded(json.loads(json.dumps(asdict(MADE)))) == MADE
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"id": -1},
+        {"id": True},
+        {"inode": 1.5},
+        {"name": None},
+        {"listens": 1},
+        {"ends": None},
+        {"ends": [{"process": "x"}]},
+        {"ends": [{"process": 1, "pid": 1}]},
+        {"ends": [{"process": "x", "pid": 1}] * (MOST_ENDS + 1)},
+        {"new": 1},
+    ],
+)
+def test_anything_else_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(ValueError):
+        decoded(asdict(MADE) | changes)
+
+
+@pytest.mark.parametrize("entry", [None, [], {"ends": []}, 3])
+def test_no_object_is_refused(entry: object) -> None:
+    with pytest.raises(ValueError):
+        decoded(entry)

@@ -1,0 +1,195 @@
+"""Records are made by hand here, of files of this process."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stallscope.converters.model.wait_objects import (
+    DEVICE,
+    EVENTS,
+    FILE,
+    OTHER,
+    PIPE,
+    SOCKET,
+    TCP,
+    TERMINAL,
+    UNIX,
+    WRITES,
+    WaitObject,
+)
+from stallscope.tracers.base import filesystems
+from stallscope.tracers.engines.ebpf import objects as module
+from stallscope.tracers.engines.ebpf.objects import Objects, label
+from stallscope.tracers.kernel import objects
+from stallscope.tracers.kernel.objects import RECORD, ObjectRecord
+
+ME = os.getpid()
+EMPTY = ObjectRecord(ME, 5, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, ME, bytes(16), bytes(16))
+
+
+@pytest.fixture(autouse=True)
+def ends_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process may be the other end."""
+    monkeypatch.setattr(module, "_ours", set)
+
+
+def recorded(fd: int, **given: Any) -> ObjectRecord:
+    """What the probes would tell of a descriptor of this process, as far as it can be asked for."""
+    status = os.fstat(fd)
+    dev = os.major(status.st_dev) << 20 | os.minor(status.st_dev)
+    return EMPTY._replace(fd=fd, inode=status.st_ino, mode=status.st_mode, dev=dev, rdev=status.st_rdev)._replace(**given)
+
+
+def found(record: ObjectRecord, *, polls: int = 0) -> WaitObject:
+    made = Objects()
+    made.add(RECORD.pack(9, *record))
+    for _ in range(polls):
+        made.poll()
+    made.finish()
+    (only,) = made.found({label(record.id)})
+    assert only.id == label(record.id)
+    return only
+
+
+def internet(made: socket.socket, **given: Any) -> ObjectRecord:
+    address, port = made.getsockname()
+    remote, remote_port = made.getpeername()
+    return recorded(
+        made.fileno(), family=objects.INET, protocol=objects.TCP, state=1, local_port=port, remote_port=remote_port,
+        local=socket.inet_aton(address) + bytes(12), remote=socket.inet_aton(remote) + bytes(12), **given,
+    )  # fmt: skip
+
+
+def test_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    path.touch()
+    with path.open() as file:
+        only = found(recorded(file.fileno(), magic=0xEF53))
+        assert (only.kind, only.name, only.inode) == (FILE, str(path), path.stat().st_ino)
+        assert only.filesystem
+        reused = recorded(file.fileno(), magic=0xEF53)._replace(inode=1)
+        assert (found(reused).name, found(reused).filesystem) == ("", "ext4")
+
+
+def test_a_connection_of_this_host() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
+        only = found(internet(client))
+        assert (only.kind, only.remote) == (TCP, "127.0.0.1:%d" % server.getsockname()[1])
+        assert only.ends == []  # nobody has accepted it, and nobody can be told who will
+        with server.accept()[0]:
+            only = found(internet(client), polls=1)
+            assert [end.pid for end in only.ends] == [ME]
+            assert only.ends[0].process.startswith(Path("/proc/self/comm").read_text().strip())
+
+
+def test_an_address_elsewhere() -> None:
+    with socket.socket() as made:
+        record = recorded(
+            made.fileno(), family=objects.INET, protocol=objects.TCP, local_port=1, remote_port=5432,
+            remote=bytes([192, 0, 2, 1]) + bytes(12),
+        )  # fmt: skip
+        only = found(record)
+        assert (only.remote, only.ends) == ("192.0.2.1:5432", [])
+        listening = found(record._replace(remote_port=0, state=10))
+        assert (listening.remote, listening.listens, listening.local) == ("", True, "0.0.0.0:1")
+
+
+def test_a_unix_socket() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        peer = os.fstat(theirs.fileno()).st_ino
+        only = found(recorded(ours.fileno(), family=objects.UNIX, peer=peer))
+        assert (only.kind, [end.pid for end in only.ends]) == (UNIX, [ME])
+
+
+def test_a_socket_of_another_family() -> None:
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW) as made:
+        assert found(recorded(made.fileno(), family=16)).kind == SOCKET
+
+
+@pytest.fixture
+def writer() -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """A process that has the end of a pipe for writing, and the other end."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout
+        try:
+            yield child, child.stdout.fileno()
+        finally:
+            child.kill()
+
+
+def test_a_pipe(writer: tuple[subprocess.Popen[bytes], int]) -> None:
+    child, fd = writer
+    record = recorded(fd, magic=filesystems.PIPES, access=objects.READS)
+    only = found(record)
+    assert (only.kind, only.does, [end.pid for end in only.ends]) == (PIPE, WRITES, [child.pid])
+    assert only.ends[0].process
+    assert found(record._replace(access=3)).ends == []
+
+
+def test_our_own_processes_are_no_ends(
+    writer: tuple[subprocess.Popen[bytes], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child, fd = writer
+    monkeypatch.setattr(module, "_ours", lambda: {child.pid})
+    assert found(recorded(fd, magic=filesystems.PIPES, access=objects.READS)).ends == []
+
+
+def test_what_has_no_name() -> None:
+    with select.epoll() as epoll:
+        only = found(recorded(epoll.fileno(), magic=filesystems.ANONYMOUS, mode=0o600))
+        assert (only.kind, only.name) == (EVENTS, "")
+    fd = os.eventfd(0)
+    try:
+        only = found(recorded(fd, magic=filesystems.ANONYMOUS, mode=0o600))
+        assert (only.kind, only.name) == (OTHER, "eventfd")
+    finally:
+        os.close(fd)
+
+
+def test_devices() -> None:
+    with open("/dev/null") as file:
+        only = found(recorded(file.fileno()))
+        assert (only.kind, only.name) in ((DEVICE, "/dev/null"), (DEVICE, ""))
+    assert found(EMPTY._replace(mode=0o020600, magic=filesystems.TERMINALS)).kind == TERMINAL
+
+
+def test_names_of_file_systems() -> None:
+    assert filesystems.name_of(0x6969) == "nfs"
+    assert filesystems.name_of(0xFF534D42) == filesystems.name_of(0xFFFFFFFFFF534D42) == "cifs"
+    assert filesystems.name_of(1) == ""
+
+
+def test_only_those_that_are_wanted() -> None:
+    made = Objects()
+    made.add(RECORD.pack(9, *EMPTY._replace(id=1 << 63 | 7)))
+    made.finish()
+    assert made.found({8}) == []
+    assert [each.id for each in made.found({7, 8})] == [7]
+
+
+def test_a_search_is_not_repeated_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would find nobody again, and a host may have thousands of processes."""
+    begun: list[set[str]] = []
+
+    class Nobody(module.Search):
+        def __init__(self, links: Any, pids: Any) -> None:
+            begun.append(set(links))
+            super().__init__(links, iter(()))
+
+    monkeypatch.setattr(module, "Search", Nobody)
+    made = Objects()
+    made.add(RECORD.pack(9, *EMPTY._replace(mode=0o140777, family=objects.UNIX, peer=4)))
+    for _ in range(5):
+        made.poll()
+    assert begun == [{"socket:[4]"}]
+    made.finish()
+    assert len(begun) == 2
