@@ -109,7 +109,7 @@ def _names(ends: Sequence[ObjectEnd]) -> str:
 
 def short(found: On | None) -> str:
     """Words for a row of a table, with the last parts of a path; "" if nothing is known."""
-    if found is None or found.what.kind in _PATHS and not found.what.name:
+    if found is None or (found.what.kind in _PATHS and not found.what.name):
         return ""
     if found.what.kind in _PATHS and not found.folder:
         return _last_parts(found.what.name)

@@ -94,7 +94,9 @@ def _single(facts: Facts, kind: str, thread: Thread, place: Place, least: float)
     total, wall = facts.sums[thread][place], facts.threads[thread].wall
     if total.time < least * wall:
         return None
-    return Finding(kind, (thread,), total.time, wall, (place,), total.count, total.max, samples=total.samples, on=facts.on(total))
+    return Finding(
+        kind, (thread,), total.time, wall, (place,), total.count, total.max, samples=total.samples, on=facts.on(total)
+    )
 
 
 def running(facts: Facts, members: Iterable[Thread]) -> Finding:

@@ -7,11 +7,11 @@ from stallscope.converters.facts.wait_objects import on_json, on_of
 from stallscope.converters.model.wait_objects import (
     EVENTS,
     FILE,
+    LABEL,
     PIPE,
     READS,
     TCP,
     UNIX,
-    LABEL,
     ObjectEnd,
     WaitObject,
 )

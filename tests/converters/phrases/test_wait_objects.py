@@ -19,8 +19,8 @@ from stallscope.converters.model.wait_objects import (
     ObjectEnd,
     WaitObject,
 )
-from stallscope.converters.phrases.wait_objects import on, short
 from stallscope.converters.phrases.sentences import Sentences
+from stallscope.converters.phrases.wait_objects import on, short
 from stallscope.converters.rules.ranking import judge
 from summary_profiles import READ, facts_of, waiting
 from summary_texts import shown

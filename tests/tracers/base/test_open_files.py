@@ -62,7 +62,10 @@ def test_targets_of_epoll() -> None:
         found = targets_of(info_of(ME, ME, epoll.fileno()))
         assert found == [Target(ours.fileno(), os.fstat(ours.fileno()).st_ino)]
         assert link_of(ME, ME, epoll.fileno()) == "anon_inode:[eventpoll]"
-    assert targets_of(b"tfd: x events: 19 ino:1 sdev:2\ntfd:        5 events:       19 data: 5  pos:0 ino:zz sdev:9\n") == []
+    assert (
+        targets_of(b"tfd: x events: 19 ino:1 sdev:2\ntfd:        5 events:       19 data: 5  pos:0 ino:zz sdev:9\n")
+        == []
+    )
 
 
 def test_mounts() -> None:
@@ -75,7 +78,11 @@ def test_mounts() -> None:
 
 
 def test_fields() -> None:
-    assert fields_of(b"pos:\t0\nmnt_id:\t29\nino:\t7\nino:\t8\nrubbish\n") == {b"pos": b"0", b"mnt_id": b"29", b"ino": b"7"}
+    assert fields_of(b"pos:\t0\nmnt_id:\t29\nino:\t7\nino:\t8\nrubbish\n") == {
+        b"pos": b"0",
+        b"mnt_id": b"29",
+        b"ino": b"7",
+    }
 
 
 def test_who_has_a_pipe() -> None:

@@ -18,7 +18,11 @@ LINE = b"   0: %b %b %b 00000000:00000000 00:00000000 00000000     0        0 %d
 
 
 def test_lines() -> None:
-    text = HEAD + LINE % (b"0100007F:1F90", b"0500000A:1538", b"01", 17) + LINE % (b"00000000:0050", b"00000000:0000", b"0A", 18)
+    text = (
+        HEAD
+        + LINE % (b"0100007F:1F90", b"0500000A:1538", b"01", 17)
+        + LINE % (b"00000000:0050", b"00000000:0000", b"0A", 18)
+    )
     assert parse_internet(text, "tcp") == [
         InternetSocket(17, "tcp", "127.0.0.1:8080", "10.0.0.5:5432", False),
         InternetSocket(18, "tcp", "0.0.0.0:80", "", True),

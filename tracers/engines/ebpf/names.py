@@ -6,8 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping
 
-from ....converters.model import Labels, ThreadTimes
-from ....converters.model import wait_objects
+from ....converters.model import Labels, ThreadTimes, wait_objects
 from ....converters.model.processes import LATENCY_BUCKETS, ProcessTimes, latency_bucket
 from ....converters.model.states import RUNNABLE as WAITS_FOR_CORE
 from ...base.conditions import Condition

@@ -119,9 +119,7 @@ class Objects:
             name = link.removeprefix(_ANONYMOUS_LINK).strip("[]") if link.startswith(_ANONYMOUS_LINK) else ""
             made.kind, made.name = (EVENTS, "") if name == "eventpoll" else (OTHER, name)
         else:
-            path, filesystem = self._files.path(
-                record.tgid, record.tid, record.fd, record.inode, record.device
-            )
+            path, filesystem = self._files.path(record.tgid, record.tid, record.fd, record.inode, record.device)
             made.name, made.filesystem = path, filesystem or made.filesystem
         self._known[record.id] = known
 

@@ -45,7 +45,9 @@ def recorded(fd: int, **given: Any) -> ObjectRecord:
     """What the probes would tell of a descriptor of this process, as far as it can be asked for."""
     status = os.fstat(fd)
     dev = os.major(status.st_dev) << 20 | os.minor(status.st_dev)
-    return EMPTY._replace(fd=fd, inode=status.st_ino, mode=status.st_mode, dev=dev, rdev=status.st_rdev)._replace(**given)
+    return EMPTY._replace(fd=fd, inode=status.st_ino, mode=status.st_mode, dev=dev, rdev=status.st_rdev)._replace(
+        **given
+    )
 
 
 def found(record: ObjectRecord, *, polls: int = 0) -> WaitObject:

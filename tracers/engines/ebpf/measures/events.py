@@ -146,7 +146,7 @@ class EventsCollector(Summed):
         self._take()
         counts = Counter[tuple[Origin, int]]()
         for origin, of, number in self._taken:
-            counts[origin._replace(ustack=0, kstack=0, python=0), of] += number
+            counts[origin._replace(ustack=0, kstack=0, object=0), of] += number
         found = []
         for (origin, of), number in counts.items():
             name, path = self._probe(of)

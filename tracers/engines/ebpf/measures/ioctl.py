@@ -300,7 +300,7 @@ class IoctlCollector(Summed):
         for origin, values in self._returned():
             add_times(self._entry(found, origin), values)
         for call in self._going_on(ended):
-            entry = self._entry(found, call.origin._replace(ustack=0, kstack=0, python=0))
+            entry = self._entry(found, call.origin._replace(ustack=0, kstack=0, object=0))
             entry.open_count += 1
             entry.open_time += max(ended.stopped - call.since, 0)
         for origin, (what, number) in self._failures_totals().take():

@@ -118,7 +118,7 @@ class OnCpuCollector(Summed):
         keys = {record.thread.first: record.thread.key for record in ended.threads}
         for first, time in on_cpu.items():
             if time:
-                origin = keys[first]._replace(ustack=0, kstack=0, python=0, state=RUNNING_STATE)
+                origin = keys[first]._replace(ustack=0, kstack=0, object=0, state=RUNNING_STATE)
                 rows.append(Row(origin, RUNNING, (time, 0)))
         return rows
 
