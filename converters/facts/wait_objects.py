@@ -37,8 +37,8 @@ class On:
 
 
 def on_of(times: Mapping[int, int], whole: int, objects: Objects) -> On | None:
-    """File or socket that a wait of ``whole`` ns is on. ``times``: its ns by object; None if no object, and no group of them that are
-    alike, has most of it."""
+    """File or socket that a wait of ``whole`` ns is on. ``times``: its ns by object. None if no object, and no
+    group of them that are alike, has most of it."""
     known = {number: time for number, time in times.items() if number in objects}
     enough = thresholds.ON_ONE * whole
     if not known or sum(known.values()) < enough:

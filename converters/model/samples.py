@@ -11,7 +11,8 @@ Labels = tuple[tuple[str, str | int], ...]
 
 Keys in use: host, pid (int), process, tid (int), thread, state, open ("yes": still waiting when the
 trace ended), pid-life (int: of the processes that had this pid one after the other, the so many-th; missing: the first
-one), object (int: what a wait is on, see `wait_objects`), tid-life (the same for the threads of a process), waker (who ended the wait: ``python3-4711``, ``[timer]``),
+one), object (int: what a wait is on, see `wait_objects`),
+tid-life (the same for the threads of a process), waker (who ended the wait: ``python3-4711``, ``[timer]``),
 waker_thread, waker_tid (int), chain_tids (the threads of all links of a chain of wakers, as `wakers.joined_tids` writes
 them), chain_thread (the name of the last one), rank and the others of `ranks.LABELS`."""
 

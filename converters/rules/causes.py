@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from ..facts import thresholds
 from ..facts.facts import Facts
+from ..facts.identity import kernel_id
 from ..facts.wait_functions import LOADER
 from ..facts.wait_kinds import CHILD, CORE, HALTED, HELD, LOCK, PEER, SLEEP, THREAD
 from ..facts.wait_sums import Place, Thread
@@ -33,6 +34,8 @@ def _asked(facts: Facts, effect: Finding) -> list[Thread] | None:
         asked = [thread for thread in facts.own if not facts.is_idle(thread)]  # a thread, or processes
     elif effect.kind in (THREAD, SLEEP):
         asked = [thread for thread in facts.own if thread[0] in effect.pids]
+    elif effect.kind == PEER and (ends := _ends(facts, effect)):
+        asked = ends
     elif effect.kind in (PEER, CHILD):
         mine = {facts.process_of(thread) for thread in waiting_}
         few = len(facts.process_names) <= thresholds.RELATED_NAMES
@@ -41,6 +44,12 @@ def _asked(facts: Facts, effect: Finding) -> list[Thread] | None:
     else:
         return None
     return [thread for thread in asked if thread not in waiting_ and not (have_ended and _only_awaits(facts, thread))]
+
+
+def _ends(facts: Facts, effect: Finding) -> list[Thread]:
+    """Threads of the traced processes that have the other end of what the wait is on."""
+    pids = {end.pid for end in effect.on.ends} if effect.on else set()
+    return [thread for thread in facts.own if kernel_id(thread[0]) in pids and thread[0] not in effect.pids]
 
 
 def _only_awaits(facts: Facts, thread: Thread) -> bool:

@@ -61,8 +61,20 @@ def next_command(
         return others
     if told.judged == COLLECTIVE and not told.explained and (ranks := _ranks(processes, chosen)):
         return NextStep("trace-wall", ranks, _A_WHILE, ALL_RANKS)
+    if not told.explained and (peer := _other_end(told, processes)):
+        return NextStep("trace-wall", Whom(("-p", str(peer))), _A_WHILE, WHAT_ENDERS_DO)
     tool, options, tells = _shows(told, has_samples, waits)
     return NextStep(tool, scope_of(processes, chosen), options, tells)
+
+
+def _other_end(told: Answer, processes: Sequence[Process]) -> int:
+    """The one process for which the first sentence's threads wait, if it was not traced; 0 if it is not known."""
+    finding = told.told[0].finding if told.told else None
+    if finding is None or finding.kind != PEER or finding.on is None:
+        return 0
+    ends = [end.pid for end in finding.on.ends]
+    traced = kernel_ids(pid for process in processes for pid in process.pids)
+    return ends[0] if len(ends) == 1 and not finding.on.what.more_ends and ends[0] not in traced else 0
 
 
 def _who_has_the_cores(told: Answer, has_samples: bool, waits: Sequence[Wait]) -> NextStep | None:

@@ -14,6 +14,7 @@ from ..base.errors import StallscopeError
 from ..base.units import BILLION, BILLIONTHS
 from ..model import Frame, Labels, Module, Profile, Sample, Stack, ValueType, parts
 from ..model.ranks import LABELS
+from ..model.wait_objects import LABEL as OBJECT
 from ..model.remarks import Comment, OfSide
 from ..writers.base.options import WriteOptions, value_index
 from .labels import Without
@@ -23,7 +24,7 @@ from .weight import value_name
 AFTER: Final = "after"
 BEFORE: Final = "before"
 
-_OF_ONE_RUN = ("host", "input", "pid", "tid", *LABELS)
+_OF_ONE_RUN = ("host", "input", "pid", "tid", OBJECT, *LABELS)
 """Labels that differ between runs of the same program."""
 
 

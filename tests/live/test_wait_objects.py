@@ -113,6 +113,9 @@ sys.stdin.read()
 """
 
 
+Known = tuple[Profile, dict[str, list[WaitObject]], tuple[int, int, int, int]]
+
+
 @contextmanager
 def pair(folder: Path) -> Iterator[tuple[int, int, int, int]]:
     """Both programs: their pids, the port of the server, and the one that takes no more connections."""
@@ -153,9 +156,7 @@ def by_thread(profile: Profile) -> dict[str, Counter[int]]:
 
 
 @pytest.fixture
-def traced(
-    live: None, tmp_path: Path
-) -> Iterator[tuple[Profile, dict[str, list[WaitObject]], tuple[int, int, int, int]]]:
+def traced(live: None, tmp_path: Path) -> Iterator[Known]:
     with pair(tmp_path) as known:
         output = tmp_path / "waits.pb.gz"
         args = [command("trace-offcpu"), "-p", str(known[0]), "-d", "3", "--engine", "libbpf", "-o", str(output)]
@@ -170,9 +171,7 @@ def traced(
         yield profile, threads, known
 
 
-def test_files_and_other_ends(
-    traced: tuple[Profile, dict[str, list[WaitObject]], tuple[int, int, int, int]], tmp_path: Path
-) -> None:
+def test_files_and_other_ends(traced: Known, tmp_path: Path) -> None:
     profile, threads, (client, server, port, full) = traced
     remote = f"127.0.0.1:{port}"
     for thread in ("tcp", "polls", "selects", "epolls"):
@@ -195,7 +194,7 @@ def test_files_and_other_ends(
 
 
 def test_a_number_that_is_used_again(
-    traced: tuple[Profile, dict[str, list[WaitObject]], tuple[int, int, int, int]],
+    traced: Known,
 ) -> None:
     """Its connections live for 50 ms: names may be missing, but none is another one's."""
     _, threads, (_, server, port, _) = traced

@@ -136,6 +136,12 @@ class Search:
         self.ended = True
 
 
+def holders_in(pid: int, links: Collection[str]) -> set[Holder]:
+    """The process once for each way in which it has one of these open."""
+    wanted = frozenset(map(os.fsencode, links))
+    return {holder for _, holder in _matching(pid, wanted, time.monotonic())}
+
+
 def _matching(pid: int, wanted: frozenset[bytes], until: float) -> Iterator[tuple[str, Holder]]:
     folder = b"/proc/%d/fd" % pid
     try:

@@ -25,6 +25,7 @@ from stallscope.converters.rules.ranking import judge
 from summary_profiles import READ, facts_of, waiting
 from summary_texts import shown
 
+TWO = [ObjectEnd("a", 1), ObjectEnd("a", 2)]
 RATES = [ObjectEnd("python3 rates.py", 12014)]
 
 
@@ -42,7 +43,7 @@ RATES = [ObjectEnd("python3 rates.py", 12014)]
         (WaitObject(1, PIPE, does=READS, ends=RATES), " to a pipe that python3 rates.py (pid 12014) reads"),
         (WaitObject(1, PIPE, does=READS), " of a pipe"),
         (WaitObject(1, PIPE, "/run/fifo"), " of the pipe /run/fifo"),
-        (WaitObject(1, PIPE, does=READS, ends=[ObjectEnd("a", 1)] * 2, more_ends=1), " to a pipe that 3 processes (2 × a) read"),
+        (WaitObject(1, PIPE, does=READS, ends=TWO, more_ends=1), " to a pipe that 3 processes (2 × a) read"),
         (WaitObject(1, PIPE, does=READS, ends=[ObjectEnd("app", 4)]), " to a pipe that its own process reads"),
         (WaitObject(1, TCP, remote="10.0.0.5:5432"), ", for 10.0.0.5:5432"),
         (WaitObject(1, UDP, remote="10.0.0.5:53"), ", for 10.0.0.5:53 (UDP)"),

@@ -30,8 +30,9 @@ from ....converters.model.wait_objects import (
 from ...base import procfs
 from ...base.filesystems import ANONYMOUS, PIPES, TERMINALS, name_of
 from ...base.neighbours import scripts_of, with_script
-from ...base.open_files import Holder, OpenFiles, Search, link_of
+from ...base.open_files import Holder, OpenFiles, Search, Target, holders_in, info_of, link_of, targets_of
 from ...base.socket_tables import SocketTables, tables_of
+from ...base.unix_peers import peer_of
 from ...kernel import objects
 from ...kernel.objects import ObjectRecord, parse_object
 from ...outside.client import CLIENT
@@ -45,6 +46,8 @@ _LAST = 1.0
 """Seconds for the search when the trace has ended."""
 _TABLES = 0.5
 """Seconds for which the sockets of a namespace are remembered."""
+_MOST_TARGETS = 16
+"""Of an epoll descriptor that waits for more, it is not looked for a single one that matters."""
 _ANONYMOUS_LINK = "anon_inode:"
 
 
@@ -92,6 +95,8 @@ class Objects:
         until = self._clock() + _LAST
         while self._new and self._clock() < until:
             self._name(self._new.popleft())
+        for known in self._known.values():
+            self._check_events(known)
         if self._search:
             self._go_on(until)
         if self._search is None and self._clock() < until:
@@ -118,6 +123,8 @@ class Objects:
             link = link_of(record.tgid, record.tid, record.fd)
             name = link.removeprefix(_ANONYMOUS_LINK).strip("[]") if link.startswith(_ANONYMOUS_LINK) else ""
             made.kind, made.name = (EVENTS, "") if name == "eventpoll" else (OTHER, name)
+            if made.kind == EVENTS:
+                self._name_events(known)
         else:
             path, filesystem = self._files.path(record.tgid, record.tid, record.fd, record.inode, record.device)
             made.name, made.filesystem = path, filesystem or made.filesystem
@@ -137,14 +144,64 @@ class Objects:
                 inode = self._sockets(record).other_end(protocol, made.local, made.remote)
                 known.link = f"socket:[{inode}]" if inode else ""
 
+    def _name_events(self, known: _Object) -> None:
+        """An epoll descriptor that waits for one socket, or one pipe, is told as that one, if the others are only for
+        the process itself: eventfds, timers, pipes and pairs of sockets that wake it."""
+        record, made = known.record, known.made
+        targets = targets_of(info_of(record.tgid, record.tid, record.fd))
+        if not 0 < len(targets) <= _MOST_TARGETS:
+            return
+        outside = [each for each in targets if self._is_outside(record, each)]
+        if len(outside) != 1:
+            return
+        inode = outside[0].inode
+        peer = peer_of(record.tgid, inode)
+        sockets = self._sockets(record)
+        found = sockets.socket(inode)
+        if found:
+            made.kind, made.local, made.remote = found.protocol.upper(), found.local, found.remote
+            made.listens, made.inode = found.listens, inode
+            other = 0 if found.listens else sockets.other_end(found.protocol, found.local, found.remote)
+            known.link = f"socket:[{other}]" if other else ""
+        elif peer or inode in sockets.paths:
+            made.kind, made.inode = UNIX, inode
+            made.name = sockets.paths.get(inode) or sockets.paths.get(peer, "")
+            made.listens = not peer
+            known.link = f"socket:[{peer}]" if peer else ""
+
+    def _check_events(self, known: _Object) -> None:
+        """An epoll descriptor that waits for another socket by now was not for one alone."""
+        record, made = known.record, known.made
+        if record.magic != ANONYMOUS or made.kind in (EVENTS, OTHER):
+            return
+        if not (targets := targets_of(info_of(record.tgid, record.tid, record.fd))):
+            return  # the process has ended, or closed it
+        if made.inode not in {target.inode for target in targets}:
+            known.made, known.link = WaitObject(made.id, EVENTS), ""
+            known.holders.clear()
+
+    def _is_outside(self, record: ObjectRecord, target: Target) -> bool:
+        """Whether somebody else may end a wait for this descriptor; also if that is not known."""
+        link = link_of(record.tgid, record.tid, target.fd)
+        if link.startswith(_ANONYMOUS_LINK):
+            return False
+        if link == f"pipe:[{target.inode}]":
+            held = holders_in(record.tgid, {link})
+            return sum({holder.access for holder in held}) < objects.READS | objects.WRITES
+        if link == f"socket:[{target.inode}]" and (peer := peer_of(record.tgid, target.inode)):
+            return not holders_in(record.tgid, {f"socket:[{peer}]"})
+        return True
+
     def _sockets(self, record: ObjectRecord) -> SocketTables:
         """The sockets of its namespace, not much older than the record."""
-        at, tables = self._tables.get(record.netns, (0.0, None))
+        # Of an anonymous inode it is not known; one of each process then.
+        netns = record.netns or -record.tgid
+        at, tables = self._tables.get(netns, (0.0, None))
         now = self._clock()
         if tables is None or now - at > _TABLES:
             tables = tables_of(record.tgid)
-            self._tables = {netns: kept for netns, kept in self._tables.items() if now - kept[0] <= _TABLES}
-            self._tables[record.netns] = self._clock(), tables
+            self._tables = {number: kept for number, kept in self._tables.items() if now - kept[0] <= _TABLES}
+            self._tables[netns] = self._clock(), tables
         return tables
 
     def _unknown(self) -> set[str]:

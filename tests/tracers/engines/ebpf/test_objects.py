@@ -26,6 +26,7 @@ from stallscope.converters.model.wait_objects import (
     WaitObject,
 )
 from stallscope.tracers.base import filesystems
+from stallscope.tracers.base.unix_peers import peer_of
 from stallscope.tracers.engines.ebpf import objects as module
 from stallscope.tracers.engines.ebpf.objects import Objects, label
 from stallscope.tracers.kernel import objects
@@ -84,7 +85,7 @@ def test_a_file(tmp_path: Path) -> None:
 def test_a_connection_of_this_host() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
         only = found(internet(client))
-        assert (only.kind, only.remote) == (TCP, "127.0.0.1:%d" % server.getsockname()[1])
+        assert (only.kind, only.remote) == (TCP, f"127.0.0.1:{server.getsockname()[1]}")
         assert only.ends == []  # nobody has accepted it, and nobody can be told who will
         with server.accept()[0]:
             only = found(internet(client), polls=1)
@@ -195,3 +196,32 @@ def test_a_search_is_not_repeated_at_once(monkeypatch: pytest.MonkeyPatch) -> No
     assert begun == [{"socket:[4]"}]
     made.finish()
     assert len(begun) == 2
+
+
+def test_epoll_on_one_connection() -> None:
+    wakes = socket.socketpair()
+    with wakes[0], wakes[1], socket.create_server(("127.0.0.1", 0)) as server, select.epoll() as epoll:
+        reader, writer = os.pipe()
+        event = os.eventfd(0)
+        try:
+            with socket.create_connection(server.getsockname()) as client, server.accept()[0]:
+                for fd in (client.fileno(), reader, event):
+                    epoll.register(fd)
+                if peer_of(ME, os.fstat(wakes[0].fileno()).st_ino):
+                    epoll.register(wakes[0].fileno())
+                record = recorded(epoll.fileno(), magic=filesystems.ANONYMOUS, mode=0o600)
+                only = found(record, polls=1)
+                assert (only.kind, only.remote) == (TCP, f"127.0.0.1:{server.getsockname()[1]}")
+                assert [end.pid for end in only.ends] == [ME]
+                epoll.register(server.fileno())
+                assert found(record).kind == EVENTS  # there are two now
+        finally:
+            for fd in (reader, writer, event):
+                os.close(fd)
+
+
+def test_epoll_on_a_listening_socket() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, select.epoll() as epoll:
+        epoll.register(server.fileno())
+        only = found(recorded(epoll.fileno(), magic=filesystems.ANONYMOUS, mode=0o600))
+        assert (only.kind, only.listens, only.ends) == (TCP, True, [])
