@@ -14,8 +14,8 @@ from ..base.errors import StallscopeError
 from ..base.units import BILLION, BILLIONTHS
 from ..model import Frame, Labels, Module, Profile, Sample, Stack, ValueType, parts
 from ..model.ranks import LABELS
-from ..model.wait_objects import LABEL as OBJECT
 from ..model.remarks import Comment, OfSide
+from ..model.wait_objects import LABEL as OBJECT
 from ..writers.base.options import WriteOptions, value_index
 from .labels import Without
 from .samples import ByFrame

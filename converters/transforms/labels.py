@@ -21,8 +21,8 @@ _ALONE = re.compile(r"(?<![\w.+-])\d+(?![\w.])")
 
 
 def merge_processes(profile: Profile) -> Profile:
-    """Removes process and thread ids, what waits are on, and the labels of ranks: processes of one name, such as those of a training job,
-    share one root."""
+    """Removes process and thread ids, what waits are on, and the labels of ranks: processes of one name, such as those
+    of a training job, share one root."""
     shorter = Without((*_WHO, OBJECT, *LABELS))
     samples = [Sample(stack, values, shorter[labels]) for stack, values, labels in profile.samples]
     return with_samples(profile, samples)

@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from stallscope.converters.model import Profile
+from stallscope.converters.model.wait_objects import LABEL, PIPE, WRITES, ObjectEnd, WaitObject
 from stallscope.converters.rules.causes import cause_of, without
 from stallscope.converters.rules.finding import Finding
 from stallscope.converters.rules.for_others import effects
@@ -41,6 +42,22 @@ def test_a_peer_is_another_process() -> None:
     told = cause(waiting(READ, (1, 2, "loader", SLEEP, 9_900), (5, 5, "server", SLEEP, 6_000)))
     assert told
     assert (told.kind, told.threads) == ("sleep", ((5, 5),))
+
+
+def test_who_has_the_other_end_is_asked_alone() -> None:
+    """Another process does more meanwhile, and has nothing to do with it."""
+    profile = waiting(READ, (5, 5, "server", SLEEP, 6_000), (6, 6, "other", SLEEP, 9_000))
+    told = cause(profile)
+    assert told and told.threads == ((6, 6),)
+    profile.objects = [WaitObject(3, PIPE, does=WRITES, ends=[ObjectEnd("server", 5)])]
+    profile.samples = [
+        sample._replace(labels=tuple(sorted((*sample.labels, (LABEL, 3))))) if sample.label("pid") == 1 else sample
+        for sample in profile.samples
+    ]
+    told = cause(profile)
+    assert told and told.threads == ((5, 5),)
+    profile.objects[0].ends[0].pid = 99  # it is not traced
+    assert cause(profile).threads == ((6, 6),)  # type: ignore[union-attr]
 
 
 def test_who_computes_may_be_the_cause() -> None:

@@ -6,7 +6,11 @@ from dataclasses import replace
 import pytest
 from next_steps import step_of, whom
 from stallscope.converters.facts.wait_kinds import CORE
+from stallscope.converters.facts.wait_objects import On
 from stallscope.converters.model.next_step import HAS_CORES, PATH, REST, WHO_ENDS, Whom
+from stallscope.converters.model.wait_objects import PIPE, READS, ObjectEnd, WaitObject
+from stallscope.converters.rules.finding import Finding
+from stallscope.converters.rules.verdict import Verdict
 from stallscope.converters.summary.answer import NO_WAIT, Answer
 from stallscope.converters.summary.core_takers import OTHERS, TRACED, UNCLEAR, Takers
 from stallscope.converters.summary.figures import Process, Wait
@@ -46,6 +50,27 @@ def test_command(told: Answer, has_samples: bool, processes: list[Process], comm
     assert step
     assert step.command == command
     assert step.tells
+
+
+@pytest.mark.parametrize(
+    ("kind", "ends", "command"),
+    [
+        ("peer", [99], "trace-wall -p 99 -d 5"),
+        ("peer", [7], "trace-wakeup -p 7 -d 5"),  # it is traced already
+        ("peer", [98, 99], "trace-wakeup -p 7 -d 5"),
+        ("peer", [], "trace-wakeup -p 7 -d 5"),
+        ("held", [99], "trace-wakeup -p 7 -d 5"),
+    ],
+)
+def test_who_has_the_other_end_is_traced_next(kind: str, ends: list[int], command: str) -> None:
+    what = WaitObject(1, PIPE, does=READS, ends=[ObjectEnd("server", pid) for pid in ends])
+    finding = Finding(kind, ((7, 7),), 9, 10, on=On(what))
+    verdict = Verdict("for-others", kind, 9, 1.0, frozenset((7,)), finding)
+    told = Answer((), kind, judged=kind, told=(verdict,))
+    step = next_command(told, False, ONE)
+    assert step and step.command == command
+    explained = next_command(replace(told, explained=True), False, ONE)
+    assert explained and explained.command == "trace-wakeup -p 7 -d 5"
 
 
 @pytest.mark.parametrize("name", ["x'; reboot", "a b", "", "é", "a\nb", "[k]"])
