@@ -34,7 +34,6 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "converters/model/sites.py": "a tuple without logic",
     "converters/model/display.py": "dataclasses without logic",
     "converters/model/wait_objects.py": "dataclasses without logic",
-    "tracers/base/filesystems.py": "a table: tests/tracers/engines/ebpf/test_objects.py",
     "converters/phrases/doing.py": "with what it tells: tests/converters/rules/test_doing.py",
     "converters/phrases/ends_with.py": "with what it tells: tests/converters/rules/test_ends_with.py",
     "converters/phrases/locks.py": "with what it tells: tests/converters/rules/test_holder.py",

@@ -1,4 +1,4 @@
-"""What waits are on, and who has the other end: against programs in which all of that is known."""
+"""Objects of waits, and who has the other end: against programs in which all of that is known."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_files_and_other_ends(traced: Known, tmp_path: Path) -> None:
 def test_a_number_that_is_used_again(
     traced: Known,
 ) -> None:
-    """Its connections live for 50 ms: names may be missing, but none is another one's."""
+    """Connections live for 50 ms: names may be missing, but none is another one's."""
     _, threads, (_, server, port, _) = traced
     for each in threads["reused"]:
         if each.kind == TCP:

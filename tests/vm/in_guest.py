@@ -46,6 +46,7 @@ CHECKS: dict[str, Callable[[], str]] = {
     "ask": call_checks.ask,
     "wakeup": wait_checks.wakeup,
     "locks": wait_checks.locks,
+    "objects": wait_checks.objects,
     "quota": wait_checks.quota,
     "stacks": stack_checks.stacks,
     "python": stack_checks.python,

@@ -8,7 +8,7 @@ SHORT = ("load", "doctor", "truth", "stacks")
 WITHOUT_DOCTOR = ("load", "truth", "stacks")
 """For `make test`: trace-doctor takes a minute in a guest, so it is asked in one of them."""
 LONG = (
-    *("wall", "ioctl", "calls", "func", "wakeup", "locks", "timeline", "quota", "python", "everything"),
+    *("wall", "ioctl", "calls", "func", "wakeup", "locks", "objects", "timeline", "quota", "python", "everything"),
     *("demo", "storms", "command", "peer", "wheel"),
 )
 REFUSED = ("refused",)

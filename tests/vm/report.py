@@ -17,6 +17,7 @@ TITLES = {
     "wall": "`trace-wall`: running and waiting",
     "wakeup": "`trace-wakeup`: who ends waits",
     "locks": "locks, their holders, and a critical path",
+    "objects": "what waits are on, and who has the other end",
     "timeline": "timelines",
     "ioctl": "ioctl calls, counted and timed",
     "calls": "calls of functions, counted and timed",

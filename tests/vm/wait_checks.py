@@ -10,6 +10,7 @@ from guest_traces import CLOSURE, TRACE, run, traced
 from runner import Workload
 from stallscope.converters.model import Sample
 from stallscope.converters.model.locks import OWNER, SHARED
+from stallscope.converters.model.wait_objects import LABEL, PIPE, WRITES
 from stallscope.converters.model.wakers import has_waker, links, own_part
 from stallscope.converters.phrases.remarks import worded
 from stallscope.converters.transforms.critical_path import critical_path, thread_of
@@ -51,6 +52,25 @@ def wakeup() -> str:
     assert timer >= 0.95, woken
     by = f"{share:.1%} of the time in a ring of pipes by the right process, {whose:.1%} with its stack"
     return f"{by}; {timer:.1%} of sleeps by a timer"
+
+
+def objects() -> str:
+    """Checks what waits are on: in a ring of pipes, the one into which the stage before writes."""
+    found = traced("pipe_chain", 4, 200, 200, measures=(OffCpu(),))
+    known = {each.id: each for each in found.profile.objects}
+    names = {times.pid: times.process for times in found.profile.threads}
+    right = Counter[str]()
+    for sample in found.profile.samples:
+        process, what = str(sample.label("process")), known.get(int(sample.label(LABEL) or 0))
+        is_read = "read_token" in [frame.name for frame in sample.stack] and not _is_runnable(sample)
+        if process.startswith("stage-") and is_read:
+            before = f"stage-{(int(process[-1]) - 1) % 4}"
+            ends = [names.get(end.pid, "?") for end in what.ends] if what else []
+            is_right = what and (what.kind, what.does) == (PIPE, WRITES) and before in ends
+            right["right" if is_right else f"{process}: {what}"] += sample.values[0]
+    share = right["right"] / right.total()
+    assert share >= 0.95, right
+    return f"{share:.1%} of the time in a ring of pipes with the process at the other end"
 
 
 def locks() -> str:

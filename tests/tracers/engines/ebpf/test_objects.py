@@ -38,12 +38,12 @@ EMPTY = ObjectRecord(ME, 5, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, ME, byt
 
 @pytest.fixture(autouse=True)
 def ends_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """This process may be the other end."""
+    """Lets this process be the other end."""
     monkeypatch.setattr(module, "_ours", set)
 
 
 def recorded(fd: int, **given: Any) -> ObjectRecord:
-    """What the probes would tell of a descriptor of this process, as far as it can be asked for."""
+    """Record of the probes of a descriptor of this process, as far as it can be asked for."""
     status = os.fstat(fd)
     dev = os.major(status.st_dev) << 20 | os.minor(status.st_dev)
     return EMPTY._replace(fd=fd, inode=status.st_ino, mode=status.st_mode, dev=dev, rdev=status.st_rdev)._replace(
@@ -165,12 +165,6 @@ def test_devices() -> None:
     assert found(EMPTY._replace(mode=0o020600, magic=filesystems.TERMINALS)).kind == TERMINAL
 
 
-def test_names_of_file_systems() -> None:
-    assert filesystems.name_of(0x6969) == "nfs"
-    assert filesystems.name_of(0xFF534D42) == filesystems.name_of(0xFFFFFFFFFF534D42) == "cifs"
-    assert filesystems.name_of(1) == ""
-
-
 def test_only_those_that_are_wanted() -> None:
     made = Objects()
     made.add(RECORD.pack(9, *EMPTY._replace(id=1 << 63 | 7)))
@@ -180,7 +174,7 @@ def test_only_those_that_are_wanted() -> None:
 
 
 def test_a_search_is_not_repeated_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would find nobody again, and a host may have thousands of processes."""
+    """Nobody would be found again, and a host may have thousands of processes."""
     begun: list[set[str]] = []
 
     class Nobody(module.Search):
