@@ -32,8 +32,7 @@ SHARED_PROBES = {
 TESTED_ELSEWHERE: dict[str, str] = {
     "tracers/symbols/one.py": "what process.py knows of one: tests/tracers/symbols/test_process.py",
     "converters/model/sites.py": "a tuple without logic",
-    "converters/model/display.py": "dataclasses without logic",
-    "converters/model/wait_objects.py": "dataclasses without logic",
+    **dict.fromkeys(("converters/model/display.py", "converters/model/wait_objects.py"), "dataclasses without logic"),
     "converters/phrases/doing.py": "with what it tells: tests/converters/rules/test_doing.py",
     "converters/phrases/ends_with.py": "with what it tells: tests/converters/rules/test_ends_with.py",
     "converters/phrases/locks.py": "with what it tells: tests/converters/rules/test_holder.py",

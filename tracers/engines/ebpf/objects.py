@@ -41,7 +41,8 @@ _KINDS = {stat.S_IFREG: FILE, stat.S_IFDIR: FOLDER, stat.S_IFCHR: DEVICE, stat.S
 _SLICE = 0.02
 """Seconds for names, and for a search, between two looks at the rings."""
 _RARELY = 20
-"""The next search for other ends begins after so many times as long as the last one took."""
+"""A search for other ends begins after at most so many times as long as the last one took; the second one at once, the
+next ones later each time."""
 _LAST = 1.0
 """Seconds for the search when the trace has ended."""
 _TABLES = 0.5
@@ -72,6 +73,7 @@ class Objects:
         self._search: Search | None = None
         self._searched = 0.0
         """Seconds that the search has taken so far."""
+        self._searches = 0
         self._next = 0.0
         self._tried: set[str] = set()
         self._names: dict[int, str] = {}
@@ -220,7 +222,8 @@ class Objects:
         self._searched += end - begin
         if not search.ended:
             return
-        self._search, self._next = None, end + _RARELY * self._searched
+        self._search, self._next = None, end + min(2**self._searches - 1, _RARELY) * self._searched
+        self._searches += 1
         self._tried |= search.found.keys()
         ours = _ours()
         for each in self._known.values():

@@ -192,6 +192,31 @@ def test_a_search_is_not_repeated_at_once(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(begun) == 2
 
 
+def test_searches_get_rarer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them takes a second here. What waits begin on soon after each other is looked for at once."""
+    now = 0.0
+
+    class Slow(module.Search):
+        def go_on(self, until: float) -> None:
+            nonlocal now
+            now += 1.0
+            self.ended = True
+
+    monkeypatch.setattr(module, "Search", Slow)
+    made, begun = Objects(lambda: now), []
+    for number in range(8):
+        made.add(RECORD.pack(9, *EMPTY._replace(id=number, mode=0o140777, family=objects.UNIX, peer=number + 1)))
+        for _ in range(100):
+            before = now
+            made.poll()
+            if now > before:
+                begun.append(round(before, 1))
+                break
+            now += 0.5
+    pauses = [after - before - 1 for before, after in zip(begun, begun[1:], strict=False)]
+    assert pauses == [0, 1, 3, 7, 15, 20, 20]
+
+
 def test_epoll_on_one_connection() -> None:
     wakes = socket.socketpair()
     with wakes[0], wakes[1], socket.create_server(("127.0.0.1", 0)) as server, select.epoll() as epoll:
