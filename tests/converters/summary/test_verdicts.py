@@ -45,6 +45,7 @@ def test_all_of_a_verdict() -> None:
         "samples": 0,
         "threads": [{"process": "app", "thread": "app", "pid": 1, "tid": 1}],
         "more_threads": 0,
+        "on": None,
         "places": [
             {
                 "state": "interruptible",

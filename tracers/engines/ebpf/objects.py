@@ -43,6 +43,8 @@ _SLICE = 0.02
 _RARELY = 20
 """A search for other ends begins after at most so many times as long as the last one took; the second one at once, the
 next ones later each time."""
+_NEAR = 32
+"""Of the processes that wait for something, so many are asked first."""
 _LAST = 1.0
 """Seconds for the search when the trace has ended."""
 _TABLES = 0.5
@@ -77,6 +79,8 @@ class Objects:
         self._next = 0.0
         self._tried: set[str] = set()
         self._names: dict[int, str] = {}
+        self._near: dict[int, None] = {}
+        """Processes that wait for something."""
 
     def add(self, data: bytes) -> None:
         """Takes a record of the ring."""
@@ -88,7 +92,7 @@ class Objects:
         while self._new and self._clock() < until:
             self._name(self._new.popleft())
         if self._search is None and self._clock() >= self._next:
-            self._begin(self._unknown() - self._tried)
+            self._begin({each.link for each in self._known.values() if each.link} - self._tried)
         if self._search:
             self._go_on(until)
 
@@ -131,6 +135,16 @@ class Objects:
             path, filesystem = self._files.path(record.tgid, record.tid, record.fd, record.inode, record.device)
             made.name, made.filesystem = path, filesystem or made.filesystem
         self._known[record.id] = known
+        self._near[record.tgid] = None
+        if known.link:
+            self._ask_near(known)
+
+    def _ask_near(self, known: _Object) -> None:
+        """Looks for the other end in the processes that wait for something themselves: it is often one of them, and
+        may have ended before all processes of the host are looked at."""
+        near = list(self._near)[-_NEAR:]
+        known.holders = {holder for pid in near for holder in holders_in(pid, {known.link})}
+        self._learn({holder.pid for holder in known.holders})
 
     def _name_socket(self, known: _Object) -> None:
         record, made = known.record, known.made
@@ -207,7 +221,7 @@ class Objects:
         return tables
 
     def _unknown(self) -> set[str]:
-        return {each.link for each in self._known.values() if each.link and not each.holders}
+        return {each.link for each in self._known.values() if each.link and not _others(each)}
 
     def _begin(self, links: set[str]) -> None:
         if links:
@@ -240,7 +254,7 @@ class Objects:
 
     def _told(self, known: _Object) -> WaitObject:
         own = known.record.tgid
-        pids = {holder.pid for holder in known.holders if _is_other_end(known.made, holder)}
+        pids = _others(known)
         others = sorted(pids - {own} or pids)
         ends = [ObjectEnd(self._names.get(pid) or "?", pid) for pid in others[:MOST_ENDS]]
         return replace(known.made, ends=ends, more_ends=max(len(others) - MOST_ENDS, 0))
@@ -254,6 +268,11 @@ def _ours() -> set[int]:
 def label(number: int) -> int:
     """The number of an object in a profile: what pprof can hold."""
     return number & (1 << 63) - 1
+
+
+def _others(known: _Object) -> set[int]:
+    """Processes that have the other end."""
+    return {holder.pid for holder in known.holders if _is_other_end(known.made, holder)}
 
 
 def _is_other_end(made: WaitObject, holder: Holder) -> bool:
