@@ -337,7 +337,7 @@ static __always_inline u64 innermost_only(struct task_struct *task, struct stack
 /* What a thread that was found asleep waits on, unless it is woken meanwhile. */
 static __always_inline void found_on_object(struct thread *t, struct task_struct *task, u32 state)
 {
-	struct object_work *work = object_work(OBJECT_ITER, (u64)task, (u64)task->tgid << 32 | (u32)task->pid);
+	struct object_work *work = object_work(OBJECT_ITER, (u64)task->tgid << 32 | (u32)task->pid);
 	struct pt_regs *regs;
 	u64 object;
 
@@ -347,7 +347,7 @@ static __always_inline void found_on_object(struct thread *t, struct task_struct
 		regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	else
 		regs = BPF_CORE_READ(task, stack) + THREAD_SIZE - bpf_core_type_size(struct pt_regs);
-	object = called_with(&work->call, regs) ? find_object(t, work) : 0;
+	object = object_of(t, work, task, regs, true);
 	if (object && !on_cpu(task) && task_state(task, true) == state && t->phase == PHASE_BLOCKED && !t->switches)
 		t->key.object = object;
 }

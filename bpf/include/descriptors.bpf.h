@@ -123,7 +123,6 @@ struct socket_alloc {
 
 /* A system call in which a thread waits. */
 struct waiting_call {
-	u64 task;
 	u64 number;
 	u64 first; /* its arguments */
 	u64 second;
@@ -320,15 +319,26 @@ __weak int waits_on_descriptor(const struct waiting_call *call)
 	return NONE;
 }
 
-static __always_inline struct file *open_file(u64 of, u32 fd)
+/* A file of a task. `direct`: a compile-time constant; the task's type is known to the verifier, which then lets its
+ * fields be read without a helper. */
+static __always_inline struct file *open_file(struct task_struct *task, u32 fd, bool direct)
 {
-	struct task_struct___files *task = (void *)of;
-	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+	struct task_struct___files *owner = (void *)task;
 	struct file **slots, *file = NULL;
+	struct fdtable *table;
+	u32 count;
 
-	if (!table || fd >= BPF_CORE_READ(table, max_fds))
+	if (direct) {
+		table = owner->files->fdt;
+		count = table->max_fds;
+		slots = table->fd;
+	} else {
+		table = BPF_CORE_READ(owner, files, fdt);
+		count = BPF_CORE_READ(table, max_fds);
+		slots = BPF_CORE_READ(table, fd);
+	}
+	if (fd >= count) /* of a task without files it is 0 */
 		return NULL;
-	slots = BPF_CORE_READ(table, fd);
 	bpf_probe_read_kernel(&file, sizeof(file), slots + fd);
 	return file;
 }
@@ -468,27 +478,20 @@ __weak u64 describe_file(struct object_work *work, u64 at, u32 fd)
 	return id;
 }
 
-/* The id of what a thread waits on in `call`; 0: nothing that is known. A thread often waits on the same file again. */
-__weak u64 find_object(struct thread *t, struct object_work *work)
+/* The id of the file on which a thread waits; 0: it has none. A thread often waits on the same one again. */
+__weak u64 find_object(struct thread *t, struct object_work *work, u64 at, u32 fd)
 {
+	struct file *file = (void *)at;
 	struct inode *inode;
-	struct file *file;
 	u64 mark;
-	int fd;
 
-	if (!t || !work)
-		return 0;
-	fd = waits_on_descriptor(&work->call);
-	if (fd < 0)
-		return 0;
-	file = open_file(work->call.task, fd);
-	if (!file)
+	if (!t || !work || !file)
 		return 0;
 	inode = BPF_CORE_READ(file, f_inode);
 	mark = file_mark(file, inode);
-	if (t->on_file != (u64)file || t->on_mark != mark) {
-		t->on_object = describe_file(work, (u64)file, fd);
-		t->on_file = (u64)file;
+	if (t->on_file != at || t->on_mark != mark) {
+		t->on_object = describe_file(work, at, fd);
+		t->on_file = at;
 		t->on_mark = mark;
 	}
 	return t->on_object;
@@ -525,33 +528,50 @@ static __always_inline bool called_with(struct waiting_call *call, struct pt_reg
 	return cs == USER_CS && call->number != NR_FUTEX64;
 }
 
-static __always_inline struct object_work *object_work(u32 slot, u64 task, u64 pid_tgid)
+static __always_inline struct object_work *object_work(u32 slot, u64 pid_tgid)
 {
 	struct object_work *work = bpf_map_lookup_elem(&object_scratch, &slot);
 
 	if (!work)
 		return NULL;
-	work->call.task = task;
 	work->call.tgid = pid_tgid >> 32;
 	work->call.tid = pid_tgid;
 	work->call.slot = slot;
 	return work;
 }
 
+/* What a thread waits on in the call that it has made with `regs`; see open_file(). */
+static __always_inline u64 object_of(struct thread *t, struct object_work *work, struct task_struct *task,
+				     struct pt_regs *regs, bool direct)
+{
+	int fd;
+
+	if (!called_with(&work->call, regs))
+		return 0;
+	fd = waits_on_descriptor(&work->call);
+	return fd < 0 ? 0 : find_object(t, work, (u64)open_file(task, fd, direct), fd);
+}
+
 /* The same for the current thread, which is switched out. Global, for the sake of its caller's stack. */
 __weak u64 object_of_wait(struct thread *t)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
-	struct object_work *work = object_work(OBJECT_SCHED, (u64)task, bpf_get_current_pid_tgid());
+	struct object_work *work = object_work(OBJECT_SCHED, bpf_get_current_pid_tgid());
+	struct task_struct *task;
 	struct pt_regs *regs;
 
-	if (!t || !work || (BPF_CORE_READ(task, flags) & (PF_KTHREAD | PF_IO_WORKER)))
+	if (!t || !work)
 		return 0;
-	if (task_regs)
-		regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
-	else
-		regs = BPF_CORE_READ(task, stack) + THREAD_SIZE - bpf_core_type_size(struct pt_regs);
-	return called_with(&work->call, regs) ? find_object(t, work) : 0;
+	if (task_regs) {
+		task = bpf_get_current_task_btf();
+		if (task->flags & (PF_KTHREAD | PF_IO_WORKER))
+			return 0;
+		return object_of(t, work, task, (struct pt_regs *)bpf_task_pt_regs(task), true);
+	}
+	task = (void *)bpf_get_current_task();
+	if (BPF_CORE_READ(task, flags) & (PF_KTHREAD | PF_IO_WORKER))
+		return 0;
+	regs = BPF_CORE_READ(task, stack) + THREAD_SIZE - bpf_core_type_size(struct pt_regs);
+	return object_of(t, work, task, regs, false);
 }
 
 #endif

@@ -136,10 +136,10 @@ class Search:
         self.ended = True
 
 
-def holders_in(pid: int, links: Collection[str]) -> set[Holder]:
-    """The process once for each way in which it has one of these open."""
+def holders_in(pid: int, links: Collection[str]) -> set[tuple[str, Holder]]:
+    """The process once for each of these, and each way in which it has it open."""
     wanted = frozenset(map(os.fsencode, links))
-    return {holder for _, holder in _matching(pid, wanted, time.monotonic())}
+    return set(_matching(pid, wanted, time.monotonic())) if wanted else set()
 
 
 def _matching(pid: int, wanted: frozenset[bytes], until: float) -> Iterator[tuple[str, Holder]]:

@@ -79,8 +79,8 @@ class Objects:
         self._next = 0.0
         self._tried: set[str] = set()
         self._names: dict[int, str] = {}
-        self._near: dict[int, None] = {}
-        """Processes that wait for something."""
+        self._near: list[int] = []
+        """Processes that wait for something, the first ones."""
 
     def add(self, data: bytes) -> None:
         """Takes a record of the ring."""
@@ -92,7 +92,7 @@ class Objects:
         while self._new and self._clock() < until:
             self._name(self._new.popleft())
         if self._search is None and self._clock() >= self._next:
-            self._begin({each.link for each in self._known.values() if each.link} - self._tried)
+            self._begin(self._links() - self._tried)
         if self._search:
             self._go_on(until)
 
@@ -106,7 +106,7 @@ class Objects:
         if self._search:
             self._go_on(until)
         if self._search is None and self._clock() < until:
-            self._begin(self._unknown())
+            self._begin(self._unknown() | (self._links() - self._tried))
             if self._search:
                 self._go_on(until)
 
@@ -135,16 +135,25 @@ class Objects:
             path, filesystem = self._files.path(record.tgid, record.tid, record.fd, record.inode, record.device)
             made.name, made.filesystem = path, filesystem or made.filesystem
         self._known[record.id] = known
-        self._near[record.tgid] = None
+        if record.tgid not in self._near and len(self._near) < _NEAR:
+            self._near.append(record.tgid)
+            self._ask([record.tgid], self._links())
         if known.link:
-            self._ask_near(known)
+            self._ask(self._near, {known.link})
 
-    def _ask_near(self, known: _Object) -> None:
-        """Looks for the other end in the processes that wait for something themselves: it is often one of them, and
-        may have ended before all processes of the host are looked at."""
-        near = list(self._near)[-_NEAR:]
-        known.holders = {holder for pid in near for holder in holders_in(pid, {known.link})}
-        self._learn({holder.pid for holder in known.holders})
+    def _ask(self, pids: Iterable[int], links: set[str]) -> None:
+        """Looks for other ends in processes that wait for something themselves: they are often there, and may have
+        ended before all processes of the host are looked at."""
+        for pid in pids:
+            if found := holders_in(pid, links):
+                self._learn([pid])
+            for link, holder in found:
+                for known in self._known.values():
+                    if known.link == link:
+                        known.holders.add(holder)
+
+    def _links(self) -> set[str]:
+        return {each.link for each in self._known.values() if each.link}
 
     def _name_socket(self, known: _Object) -> None:
         record, made = known.record, known.made
@@ -202,8 +211,8 @@ class Objects:
         if link.startswith(_ANONYMOUS_LINK):
             return False
         if link == f"pipe:[{target.inode}]":
-            held = holders_in(record.tgid, {link})
-            return sum({holder.access for holder in held}) < objects.READS | objects.WRITES
+            held = {holder.access for _, holder in holders_in(record.tgid, {link})}
+            return sum(held) < objects.READS | objects.WRITES
         if link == f"socket:[{target.inode}]" and (peer := peer_of(record.tgid, target.inode)):
             return not holders_in(record.tgid, {f"socket:[{peer}]"})
         return True

@@ -27,12 +27,18 @@ def bits(*states: str) -> int:
 )
 def test_knobs(states: set[str] | None, mask: int) -> None:
     measure = OffCpuCollector(OffCpu(5, 7, None if states is None else frozenset(states)))
-    assert measure.knobs() == {"measure_offcpu": 1, "min_wait": 5, "max_wait": 7, "state_mask": mask}
+    assert measure.knobs() == {"measure_offcpu": 1, "wait_objects": 1, "min_wait": 5, "max_wait": 7, "state_mask": mask}
 
 
 def test_defaults() -> None:
     measure = OffCpuCollector(OffCpu())
-    assert measure.knobs() == {"measure_offcpu": 1, "min_wait": 0, "max_wait": FOREVER, "state_mask": ALL}
+    assert measure.knobs() == {
+        "measure_offcpu": 1,
+        "wait_objects": 1,
+        "min_wait": 0,
+        "max_wait": FOREVER,
+        "state_mask": ALL,
+    }
     assert measure.programs == SCHEDULER
     assert measure.sizes(4096) == {}
     assert [column.name for column in measure.columns] == ["off-cpu", "count", "min", "max"]

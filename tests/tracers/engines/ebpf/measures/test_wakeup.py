@@ -143,6 +143,7 @@ def test_other_records_are_left_to_others() -> None:
 def test_knobs() -> None:
     assert WakeUpCollector(WakeUp(3, 5, 7, frozenset({"idle"}))).knobs() == {
         "measure_wakeup": 1,
+        "wait_objects": 1,
         "chain_depth": 3,
         "min_wait": 5,
         "max_wait": 7,
