@@ -56,7 +56,7 @@ def wakeup() -> str:
 
 def objects() -> str:
     """Checks what waits are on: in a ring of pipes, the one into which the stage before writes."""
-    found = traced("pipe_chain", 4, 200, 200, measures=(OffCpu(),))
+    found = traced("pipe_chain", 4, 2_000, 200, measures=(OffCpu(),))
     known = {each.id: each for each in found.profile.objects}
     names = {times.pid: times.process for times in found.profile.threads}
     right = Counter[str]()
