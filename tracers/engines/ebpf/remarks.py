@@ -19,6 +19,7 @@ from ....converters.model.remarks import (
 from ...base import descriptors
 from ...base.launch import ending
 from ...kernel.records import ENDS, LOST, MAX_FRAMES
+from ..limits import MOST_OBJECTS
 from .capture import Capture
 from .measures.answers import LOSSES as OF_QUESTIONS
 from .measures.calls import TOO_DEEP
@@ -139,6 +140,8 @@ def comments(capture: Capture, lost: dict[str, int], stacks: Stacks) -> list[Com
         if wrong := counters[f"{name}_wrong"]:
             checked = counters[f"{name}_checks"]
             comments.append(f"{wrong} of {checked} {whose} stacks that were recognised, and checked, were others")
+    if counters["lost_objects"]:
+        comments.append(f"threads waited on more than {MOST_OBJECTS:,} files and sockets: the others are not told")
     comments += _shortages(capture, lost)
     if stacks.unnamed:
         where = tuple(stacks.unnamed.most_common(_MODULES))

@@ -140,6 +140,11 @@ def test_comment_names_the_option_that_helps(counters: dict[str, int], option: s
     assert option in comment
 
 
+def test_more_files_than_are_told_apart() -> None:
+    (comment,) = worded(profile(counters={"lost_objects": 2}).comments)
+    assert comment == "threads waited on more than 4,096 files and sockets: the others are not told"
+
+
 def test_a_stack_that_came_twice_is_no_loss() -> None:
     assert worded(profile(counters={"stack_table_full": 1}).comments) == []
 
