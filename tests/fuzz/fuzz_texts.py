@@ -22,7 +22,7 @@ from stallscope.converters.readers.base.source import Source
 from stallscope.converters.readers.depth import DEEPEST
 from stallscope.converters.readers.registry import READERS
 from stallscope.converters.readers.stap.lines import Lines
-from stallscope.tracers.base import cgroups, conditions, open_files, procfs, ranks, scripts, socket_tables
+from stallscope.tracers.base import cgroups, conditions, open_descriptors, procfs, ranks, scripts, socket_tables
 from stallscope.tracers.engines.eu_stack import walker
 from stallscope.tracers.engines.perf.passed import Passed
 from stallscope.tracers.engines.perf.passing import Passing
@@ -41,9 +41,9 @@ _ADDRESSES = np.array([0, 1, 0x1000, 0x400010, 0x7F0000000000, 1 << 63, (1 << 64
 
 def descriptors(data: bytes) -> None:
     """/proc/PID/fdinfo, mountinfo and the tables of sockets."""
-    assert all(target.fd >= 0 for target in open_files.targets_of(data))
-    open_files.fields_of(data)
-    assert all(number >= 0 for number in open_files.mounts_of(data))
+    assert all(target.fd >= 0 for target in open_descriptors.targets_of(data))
+    open_descriptors.fields_of(data)
+    assert all(number >= 0 for number in open_descriptors.mounts_of(data))
     found = [*socket_tables.parse_internet(data, "tcp"), *socket_tables.parse_internet(data, "udp")]
     socket_tables.SocketTables(found, socket_tables.parse_unix(data))
 

@@ -63,21 +63,28 @@ class Neighbours:
         used = [pid for pid, *_ in others]
         known = {*traced, *used}
         more = [pid for pid, name in wakers.items() if pid not in known and self._names.get(pid) == name]
-        scripts = scripts_of([*used, *more[:_WAKERS]])
+        scripts = _scripts([*used, *more[:_WAKERS]])
         found = [
-            Neighbour(with_script(name, scripts.get(pid, "")), pid, round(cores * duration), cpus)
+            Neighbour(_with_script(name, scripts.get(pid, "")), pid, round(cores * duration), cpus)
             for pid, name, cores, cpus in others
         ]
-        return found + [Neighbour(with_script(wakers[pid], scripts[pid]), pid, 0) for pid in more if scripts.get(pid)]
+        return found + [Neighbour(_with_script(wakers[pid], scripts[pid]), pid, 0) for pid in more if scripts.get(pid)]
 
 
-def scripts_of(pids: Collection[int]) -> dict[int, str]:
+def named(names: Mapping[int, str]) -> dict[int, str]:
+    """Names of processes, by pid, with the scripts that they run; one that has another name now is another one."""
+    same = [pid for pid, name in names.items() if name and procfs.comm(pid) == name]
+    scripts = _scripts(same[:_WAKERS])
+    return {pid: _with_script(name, scripts.get(pid, "")) for pid, name in names.items()}
+
+
+def _scripts(pids: Collection[int]) -> dict[int, str]:
     """Scripts that interpreters run, by pid; processes that do not answer are left out."""
     lines = heads(pids, (("cmdline", _COMMAND_LINE),)) if pids else {}
     return {pid: script_of((line or b"").split(b"\0")) for pid, (line,) in lines.items()}
 
 
-def with_script(name: str, script: str) -> str:
+def _with_script(name: str, script: str) -> str:
     return f"{name} {script}" if script and script[:_COMM] != name else name
 
 

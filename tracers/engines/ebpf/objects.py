@@ -29,8 +29,8 @@ from ....converters.model.wait_objects import (
 )
 from ...base import procfs
 from ...base.filesystems import ANONYMOUS, PIPES, TERMINALS, name_of
-from ...base.neighbours import scripts_of, with_script
-from ...base.open_files import Holder, OpenFiles, Search, Target, holders_in, info_of, link_of, targets_of
+from ...base.neighbours import named
+from ...base.open_descriptors import Holder, OpenFiles, Search, Target, holders_in, info_of, link_of, targets_of
 from ...base.socket_tables import SocketTables, tables_of
 from ...base.unix_peers import peer_of
 from ...kernel import objects
@@ -257,9 +257,7 @@ class Objects:
     def _learn(self, pids: Iterable[int]) -> None:
         """Names of processes, while they live."""
         new = [pid for pid in pids if pid not in self._names]
-        scripts = scripts_of(new)
-        for pid in new:
-            self._names[pid] = with_script(procfs.comm(pid), scripts.get(pid, ""))
+        self._names |= named({pid: procfs.comm(pid) for pid in new})
 
     def _told(self, known: _Object) -> WaitObject:
         own = known.record.tgid

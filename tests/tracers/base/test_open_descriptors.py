@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from stallscope.tracers.base import open_files
-from stallscope.tracers.base.open_files import (
+from stallscope.tracers.base import open_descriptors
+from stallscope.tracers.base.open_descriptors import (
     Holder,
     Mount,
     OpenFiles,
@@ -121,7 +121,7 @@ def test_a_search_goes_on_where_it_was() -> None:
 
 
 def test_a_process_with_very_many_descriptors_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(open_files, "_PATIENCE", 0.0)
+    monkeypatch.setattr(open_descriptors, "_PATIENCE", 0.0)
     monkeypatch.setattr(os, "listdir", lambda _: [b"0"] * (1 << 40 >> 20))
     search, began = Search({"pipe:[0]"}, iter([ME])), time.monotonic()
     search.go_on(began)
