@@ -19,7 +19,9 @@ _INFO, _MOUNTS = 1 << 16, 1 << 20
 """Bytes of a fdinfo and of a mountinfo that are read."""
 _MOST_MOUNTS = 1 << 12
 """Mounts that are remembered."""
-_TARGET = re.compile(rb"^tfd: *(\d+) .* ino:([0-9a-f]+) sdev:([0-9a-f]+)$", re.MULTILINE)
+_TARGET = re.compile(rb"^tfd: *(\d{1,10}) .* ino:([0-9a-f]+) sdev:([0-9a-f]+)$", re.MULTILINE)
+_DIGITS = 20
+"""Of a number of 64 bits."""
 _OCTAL = re.compile(rb"\\([0-7]{3})")
 
 
@@ -51,9 +53,10 @@ class OpenFiles:
         if the descriptor is of another file by now."""
         link = link_of(pid, tid, fd)
         info = fields_of(info_of(pid, tid, fd))
-        if not link or info.get(b"ino") != b"%d" % inode or not info.get(b"mnt_id", b"").isdigit():
+        number = info.get(b"mnt_id", b"")
+        if not link or info.get(b"ino") != b"%d" % inode or not number.isdigit() or len(number) > _DIGITS:
             return "", ""
-        mount = self._mount(pid, int(info[b"mnt_id"]))
+        mount = self._mount(pid, int(number))
         if mount is None or mount.device != device:
             return "", ""
         return link, mount.filesystem
@@ -99,7 +102,7 @@ def mounts_of(text: bytes) -> dict[int, Mount]:
     for line in text.split(b"\n"):
         words, _, rest = line.partition(b" - ")
         parts, kind = words.split(b" "), rest.split(b" ")[0]
-        if len(parts) > 5 and parts[0].isdigit() and kind:
+        if len(parts) > 5 and parts[0].isdigit() and len(parts[0]) <= _DIGITS and kind:
             found[int(parts[0])] = Mount(os.fsdecode(parts[2]), os.fsdecode(_OCTAL.sub(_unescaped, kind)))
     return found
 

@@ -12,6 +12,8 @@ from ..outside.reads import head
 
 _MOST = 1 << 20
 """Bytes of a table that are read; sockets beyond are not known."""
+_DIGITS = 20
+"""Of a number of 64 bits."""
 LISTENS = 10
 """TCP_LISTEN of include/net/tcp_states.h; sockets of other families use it, too."""
 _KINDS = ("tcp", "tcp6", "udp", "udp6")
@@ -85,7 +87,7 @@ def parse_unix(text: bytes) -> dict[int, str]:
     found = {}
     for line in text.split(b"\n")[1:]:
         words = line.split(None, 7)
-        if len(words) == 8 and words[6].isdigit():
+        if len(words) == 8 and words[6].isdigit() and len(words[6]) <= _DIGITS:
             found[int(words[6])] = os.fsdecode(words[7])
     return found
 

@@ -71,7 +71,7 @@ def test_targets_of_epoll() -> None:
 def test_mounts() -> None:
     text = (
         b"36 35 98:0 /a /b\\040c rw,noatime master:1 - ext3 /dev/root rw\n"
-        b"37 35 0:44 / /x rw - fuse.a\\040b x rw\n"
+        b"37 35 0:44 / /x rw - fuse.a\\040b x rw\n" + b"9" * 5000 + b" 35 0:44 / /x rw - ext4 x rw\n"
         b"x 35 0:44 / /x rw - ext4 x rw\n38 35 0:44 / /x rw ext4\n\xff\n"
     )
     assert mounts_of(text) == {36: Mount("98:0", "ext3"), 37: Mount("0:44", "fuse.a b")}
