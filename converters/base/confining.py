@@ -37,7 +37,8 @@ class Rights(NamedTuple):
     groups: tuple[int, ...] = ()
     """Further groups."""
     has_network: bool = False
-    """It is not put into a network of its own, where there is nobody to talk to."""
+    """Whether the helper keeps the network; otherwise it gets a network of its own, where there is nobody to
+    talk to."""
 
     @property
     def are_ours(self) -> bool:

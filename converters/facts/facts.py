@@ -28,16 +28,16 @@ class Recorded(NamedTuple):
     """Profile and graph of recorded wakers."""
 
     profile: Profile
-    """With the kernel's ids."""
+    """Profile with the kernel's ids."""
     graph: WaitGraph
-    """Its own."""
+    """Wait-for graph of ``profile``."""
 
 
 class Beside(NamedTuple):
     """Knowledge beside the times and waits of threads."""
 
     accounts: Sequence[ThreadTimes] = ()
-    """Of all threads, also both of a thread id that was used twice; empty: those of the threads."""
+    """Accounts of all threads, also both of a thread id that was used twice; empty: those of the profile's threads."""
     contention: Sequence[Contention] = ()
     gil: Sequence[GilShare] = ()
     pools: Callable[[], Collection[int]] | None = None
@@ -45,7 +45,7 @@ class Beside(NamedTuple):
     neighbours: Sequence[Neighbour] = ()
     recorded: Recorded | None = None
     runs: Runs = {}  # noqa: RUF012 (it never changes)
-    """Where threads run; empty: not known."""
+    """Samples on cores, by thread and place; empty: not known."""
     steps: Sequence[Steps] = ()
     ranks: Mapping[int, int] = {}
     """The ranks of processes in their job, by pid."""

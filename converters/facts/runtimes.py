@@ -29,7 +29,8 @@ _OF_HOTSPOT = frozenset(
         *("JVM_WaitForReferencePendingList",),
     )
 )
-"""In libraries: the launcher's thread, workers and services of the virtual machine (src/hotspot/share/runtime, gc)."""
+"""Functions in libraries: the launcher's thread, workers and services of the virtual machine
+(src/hotspot/share/runtime, gc)."""
 
 _OF_PROGRAMS = {
     **dict.fromkeys(
@@ -47,14 +48,14 @@ _OF_PROGRAMS = {
         re.compile(r"mariadbd|mysqld"),
     ),
 }
-"""Of servers, by the file that has them: PostgreSQL's processes in the background (src/backend/postmaster,
+"""Functions of servers, with the file that has them: PostgreSQL's processes in the background (src/backend/postmaster,
 replication), and the threads of MariaDB that wait for connections and tasks (sql/mysqld.cc, tpool)."""
 _MASTERS = {
     **dict.fromkeys(("PostmasterMain", "ServerLoop"), re.compile(r"postgres(ql)?")),
     **dict.fromkeys(("ngx_master_process_cycle",), re.compile(r"nginx")),
 }
-"""The same, if nothing of the program is below them: processes that only start others (src/backend/postmaster,
-src/os/unix/ngx_process_cycle.c)."""
+"""Functions of processes that only start others, if nothing of the program is below them, with the file that has them
+(src/backend/postmaster, src/os/unix/ngx_process_cycle.c)."""
 _SCRIPTS = re.compile(
     r"(^|.*/)("
     r"socketserver\.py:(\w+\.)?serve_forever|http/server\.py:(\w+\.)?handle_one_request|"
@@ -65,8 +66,8 @@ _SCRIPTS = re.compile(
     r"torch/utils/data/_utils/(worker\.py:_worker_loop|pin_memory\.py:(_pin_memory_loop|do_one_step))"
     r")"
 )
-"""Of libraries of Python (``file:function``): where servers wait for the next request or connection, and workers for
-what they have to do. They also call what they are given, so that nothing but `_BELOW` may be below them."""
+"""Functions of Python's libraries (``file:function``) in which servers wait for the next request or connection, and
+workers for what they have to do. They also call what they are given, so that nothing but `_BELOW` may be below them."""
 _BELOW = re.compile(
     r"(^|.*/)(socket|selectors|ssl|queue|threading|connection|queues|synchronize|compat)\.py|.*/(multiprocessing|billiard)/.*"
 )

@@ -23,7 +23,7 @@ CORE = "core"
 WORK = "work"
 """Work, in an idle kernel thread or a thread of a language's runtime."""
 UNKNOWN = "unknown"
-"""Neither a state nor a stack was reported: nothing is said about it."""
+"""Kind of a wait without a reported state or stack: nothing is said about it."""
 
 TOLD_BY_OTHERS = frozenset((SLEEP, THREAD, PEER, CHILD, EVENTS, WORK))
 """Kinds of waits that another thread, a process, a peer or a timer ends: effects of a cause elsewhere."""

@@ -23,7 +23,7 @@ _TIMES = ("wall", "off-cpu", "blocked")
 Thread = tuple[int, int]
 """(pid, tid)"""
 LOST: Thread = (0, 0)
-"""Whose samples are lost time of others."""
+"""Stand-in for a thread whose samples are lost time of other threads."""
 
 
 class Place:
@@ -40,7 +40,7 @@ class Place:
         self._hash = hash((state, site))
         self._first: Stack | None = None
         self._time = 0
-        """In the first stack: most places have no other one."""
+        """The time in the first stack: most places have no other one."""
         self._others: dict[int, tuple[int, Stack]] | None = None
         """The time in each of the others, by its identity."""
 
@@ -105,7 +105,7 @@ class Sum:
     open_time: int = 0
     open_count: int = 0
     samples: int = 0
-    """That it rests on; 0 if the waits were counted."""
+    """Number of samples that the sums rest on; 0 if the waits were counted."""
     wakers: dict[Waker, int] = field(default_factory=dict)
     """Time by who ended the waits, if that was recorded."""
 
@@ -205,7 +205,7 @@ class _Of:
     is_running: bool
     is_wait: bool
     sums: dict[Place, Sum]
-    """Of their thread."""
+    """Sums of the thread that has these labels, by place."""
 
 
 class _Labelled:

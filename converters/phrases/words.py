@@ -35,7 +35,7 @@ _FOR_WHOM = {
     EVENTS: ("events", "events"),
 }
 _FOR_JOB = {LOADER: ("its data loader", "their data loaders"), COLLECTIVE: ("other ranks", "other ranks")}
-"""For one thread, and for several."""
+"""Words for what a part of a training job is to one thread, and to several."""
 _KNOWN_LOCKS = {
     TAKE_GIL: "Python's interpreter lock (GIL)",
     **dict.fromkeys(LOCKS_OF_PROGRAMS, "a lock of PostgreSQL"),
