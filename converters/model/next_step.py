@@ -15,14 +15,14 @@ CODES = (
     *(WHO_WAKES, WHO_ENDS, WHO_ENDS_IN_CALLS, WHAT_ENDERS_DO, PATH, WHOLE_STACKS),
     *(ALL_THAT_RUNS, RUNS_TOO, HAS_CORES, HOW_OFTEN, WHICH_IOCTLS, REST, LEFT_OUT, ALL_RANKS),
 )
-"""What a command shows: `phrases.next_steps` words it."""
+"""Codes for what a command shows: `phrases.next_steps` words them."""
 
 
 class Whom(NamedTuple):
     """Choice of what to trace. Words as a program gets them, not quoted; hostile."""
 
     options: tuple[str, ...] = ()
-    """Those of scope: ``-p 4,5 --children``."""
+    """Options of scope: ``-p 4,5 --children``."""
     command: tuple[str, ...] = ()
     """The command that is traced, if there is one."""
 
@@ -34,14 +34,14 @@ class NextStep(NamedTuple):
     """``trace-offcpu``."""
     whom: Whom
     options: tuple[str, ...]
-    """Behind those of scope."""
+    """Options behind those of scope."""
     tells: str
-    """What it shows: one of `CODES`, or text of an earlier version's file."""
+    """Code for what the command shows: one of `CODES`, or text of an earlier version's file."""
     first: tuple[str, ...] = ()
-    """What comes before the scope: an engine, functions."""
+    """Words before the options of scope: an engine, functions."""
     sudo: bool = False
     left_out: int = 0
-    """How many processes were left out, of `LEFT_OUT`."""
+    """Number of processes that were left out, for `LEFT_OUT`."""
     needs_module: bool = False
     """Whether SystemTap needs another module for it."""
 

@@ -18,7 +18,7 @@ _Part = TypeVar("_Part")
 OF_THREADS = ("threads", "processes", "neighbours")
 """Accounts: they stay when samples are left out."""
 OF_SAMPLES = ("calls", "shared", "call_ioctls", "copies", "answers", "locks", "gil", "steps")
-"""What was measured beside the samples: of no use without all of them."""
+"""Names of the parts that were measured beside the samples: of no use without all samples."""
 NAMES = (*OF_THREADS, *OF_SAMPLES)
 
 PROCESS, THREAD, OTHER_TEXT = "name of a process", "name of a thread", "text"
@@ -70,7 +70,7 @@ TEXTS: dict[tuple[str, str], str] = {
         OTHER_TEXT,
     ),
 }
-"""What each text is, by class and field."""
+"""Meaning of each text, by class and field."""
 
 
 def merged(profiles: Iterable[Profile]) -> dict[str, Any]:

@@ -81,7 +81,8 @@ CALL = np.dtype(
 level."""
 
 SAMPLE = np.dtype([("time", "<i8"), ("tid", "<i4"), ("stack", "<i4")])
-"""What a thread runs when a clock interrupts it. ``stack``: index of Scheduling.stacks, NO_STACK."""
+"""Layout of a sample: what a thread runs when a clock interrupts it. ``stack``: index of Scheduling.stacks,
+NO_STACK."""
 
 OPEN = -1
 NO_STACK = -1
@@ -94,7 +95,7 @@ class CallName(NamedTuple):
     name: str
     kind: Literal["call", "ioctl", "step"] = "call"
     unwatched: tuple[tuple[int, int, int], ...] = ()
-    """Of a step: processes, with begin and end of times in which its calls were not seen; ns, as those of events."""
+    """Processes in which calls of a step were not seen, with begin and end of that time in ns, as those of events."""
 
 
 LOSS = np.dtype([("time", "<i8"), ("count", "<i8"), ("cpu", "<u2")])
@@ -136,7 +137,7 @@ class Scheduling:
     kernel: str = ""
     """The kernel's release, as in ``uname -r``."""
     kept: Literal["", "newest", "first"] = ""
-    """Which events were kept, if others were dropped because of a limit."""
+    """Choice of the events that were kept, if others were dropped because of a limit; "": none were."""
     dropped: int = 0
     """Number of dropped events."""
     lost_outside: int = 0

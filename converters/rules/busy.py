@@ -24,19 +24,19 @@ class Busy(NamedTuple):
     groups: tuple[Finding, ...]
     """One for each name of threads, longest first."""
     threads: int
-    """Those that do not only wait."""
+    """Number of threads that do not only wait."""
     everyone: int
     """All that were traced."""
     on_cpu: int
-    """Of ``threads``, as the following."""
+    """ns that ``threads`` were on cores; ``runnable`` and ``wall`` are theirs, too."""
     runnable: int
     wall: int
     lost_in: LostIn | None = None
-    """Of the first group, where it runs, if no samples tell."""
+    """Place where the first group runs, by lost cores, if no samples tell; None if that is not known."""
     runs_in: tuple[str, ...] = ()
-    """Where all of them run most often, by samples; () if it is not known."""
+    """Place where all of them run most often, by samples; () if it is not known."""
     takers: tuple[tuple[str, float], ...] = ()
-    """If they wait much for cores: names of processes that were not traced, and how many cores these used."""
+    """Names of processes that were not traced, and how many cores these used, if the threads wait much for cores."""
 
 
 class LostIn(NamedTuple):

@@ -30,13 +30,13 @@ class Crowd(NamedTuple):
     """All of them together."""
     names: tuple[str, ...]
     more: bool
-    """There are more names."""
+    """Whether there are more names."""
     others_have_cores: bool
-    """They get much less than the cores that they may use."""
+    """Whether the threads get much less than the cores that they may use."""
     has_variables: bool
     """The variables that set numbers of threads are a hint."""
     takers: tuple[tuple[str, float], ...] = ()
-    """Who has them: names of processes that were not traced, and the number of cores that they used."""
+    """Names of processes that were not traced and have the cores, and the number of cores that they used."""
 
 
 def find(facts: Facts) -> list[Verdict]:

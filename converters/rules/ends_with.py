@@ -39,35 +39,35 @@ class EndsWith(NamedTuple):
     """The detail of such a verdict. Times in ns; names are unescaped (hostile)."""
 
     process: str
-    """Of those who wait."""
+    """Name of the processes that wait."""
     thread: str
     """"" if they are all of a process, or of several."""
     waiting: int
-    """How many threads."""
+    """Number of threads that wait."""
     processes: int
     pid: int
-    """If it is one process."""
+    """Id of the process that waits; 0 if there are several."""
     wall: int
     waits: int
-    """What they wait for others."""
+    """Time that the threads wait for others."""
     time: int
     """The part of it that ends with the others."""
     name: str
-    """Of the others; a device's."""
+    """Name of the others, or of a device."""
     others: tuple[int, ...]
-    """Their processes."""
+    """Ids of the processes of the others."""
     tid: int
-    """If it is a thread of their own process."""
+    """Id of the thread for which they wait, if it is one of their own process; else 0."""
     is_one: bool
-    """It is one process among those that wait, too."""
+    """Whether the other is one process among those that wait, too."""
     untraced: tuple[int, ...]
     """``others``, if none of them was traced."""
     victim: int
     """The id of the thread that waits longest for them."""
     frames: tuple[str, ...]
-    """Where they end most of these waits."""
+    """Place where the others end most of these waits."""
     doing: Doing | None
-    """What they do themselves."""
+    """Work of the others meanwhile; None if nothing is known of it."""
 
 
 class _Group(NamedTuple):

@@ -23,7 +23,7 @@ class Holder(NamedTuple):
 
     lock: LockTimes
     wall: int
-    """Of the threads that wait for it."""
+    """Wall time of the threads that wait for it."""
     waiters: int
     held: int
     """The part of the waits while it is had by …"""
@@ -33,7 +33,7 @@ class Holder(NamedTuple):
     """… this thread of the only process that waits; None: by the process."""
     is_traced: bool
     doing: Doing | None
-    """What those do who have it."""
+    """Work of those who have it; None if nothing is known of it."""
 
 
 def find(facts: Facts) -> list[Verdict]:

@@ -12,7 +12,7 @@ from .verdict import IDLE, Verdict
 
 RULE = "idle"
 _KINDS = (EVENTS, THREAD, WORK, SLEEP)
-"""How threads wait for work."""
+"""Kinds of waits in which threads wait for work."""
 
 
 def find(facts: Facts) -> list[Verdict]:

@@ -56,13 +56,13 @@ class Judgement(NamedTuple):
     """The most important first, without those that others tell of."""
     first: Verdict | None
     second: Verdict | None
-    """Of another trouble, or the cause of the first one."""
+    """Verdict on another trouble, or on the cause of the first one; None if there is none worth telling."""
     blamed: tuple[Verdict, ...]
-    """Who has a lock, and with whom waits end: told with the first verdict."""
+    """Verdicts on who has a lock, and on those with whom waits end: told with the first verdict."""
     still: tuple[Verdict, ...]
-    """Of processes that did not move, of which the others do not tell."""
+    """Verdicts on processes that did not move, of which the others do not tell."""
     steps: tuple[Verdict, ...]
-    """Of slow steps: the user asked for steps, so that they are told before all others."""
+    """Verdicts on slow steps: the user asked for steps, so that they are told before all others."""
     is_equal: bool = False
     """Whether the second one is worth as much as the first."""
 
@@ -327,7 +327,7 @@ DOMINANCE = (
     Dominance(for_others.RULE, (busy.RULE,), "its sentence tells who runs meanwhile", _told_with_its_effect),
     Dominance("*", (still.RULE,), "their sentences tell of these processes", _still_told),
 )
-"""In this order."""
+"""Dominance of rules over others, applied in this order."""
 
 
 def _second(first: Verdict, others: Sequence[Verdict]) -> Verdict | None:
