@@ -34,7 +34,8 @@ def first_word(docstring: str) -> str:
 
 
 def is_forbidden(docstring: str) -> bool:
-    return first_word(docstring) in FORBIDDEN | {"the same"}
+    """Whether the docstring begins in such a way, or goes on with another one's sentence."""
+    return first_word(docstring) in FORBIDDEN | {"the same"} or docstring.startswith(("…", "..."))
 
 
 def docstrings(source: str) -> Iterator[tuple[int, str]]:
@@ -68,6 +69,8 @@ def _docstrings_of_assignments(block: list[ast.AST]) -> Iterator[tuple[int, str]
         ("Those of a process.", True),
         ("Its name.", True),
         ("Also a file.", True),
+        ("… and of a process.", True),
+        ("... and of a process.", True),
         ("The samest of threads.", False),
         ("Whether it waits.", False),
         ("Offset in the file.", False),

@@ -37,8 +37,7 @@ class Rights(NamedTuple):
     groups: tuple[int, ...] = ()
     """Further groups."""
     has_network: bool = False
-    """Whether the helper keeps the network; otherwise it gets a network of its own, where there is nobody to
-    talk to."""
+    """Whether the helper keeps the network; else it gets one of its own, where there is nobody to talk to."""
 
     @property
     def are_ours(self) -> bool:

@@ -29,7 +29,7 @@ ASKING = frozenset(
 """The calls with which a thread asks whether something has happened: one that runs in them polls."""
 
 BY_THREAD, BY_TIMER, BY_CHILD, BY_EVENTS, BY_PEER, BY_FILE = "thread", "timer", "child", "events", "peer", "file"
-"""Those who can end a wait."""
+"""Kinds of what ends a wait."""
 
 
 @lru_cache(maxsize=1 << 12)

@@ -14,7 +14,7 @@ from . import thresholds
 _TRIED = 64
 """Number of the slowest steps that are compared to find how regularly they come."""
 _STARTS = 3
-"""… with so many of them: the slowest may have come by chance."""
+"""Number of them with which all are compared: the slowest may have come by chance."""
 
 
 class Slow(NamedTuple):

@@ -63,8 +63,7 @@ USER_LOCKS = (
 JOINS = re.compile(r"_*pthread_(clock|timed|try)?join(_np|_ex)?(_common)?|thrd_join|std::thread::join")
 """Functions of libraries that wait for the end of a thread: glibc's nptl/, libstdc++."""
 SCRIPT_JOINS = re.compile(r"(^|.*/)threading\.py:(Thread\.)?(join|_wait_for_tstate_lock)|Ljava/lang/Thread;::join.*")
-"""Functions of scripts (``file:function``) and of compiled code that wait for the end of a thread: Python's and
-Java's."""
+"""Functions of scripts (``file:function``) and of compiled code that wait for a thread's end: Python's and Java's."""
 
 PYTHON_LOCKS = ("PyThread_acquire_lock_timed", "_PyMutex_LockTimed", "_PyRecursiveMutex_LockTimed")
 """Begins of CPython's functions that take a lock of a script (Python/thread_pthread.h, Python/lock.c). Python's library
@@ -121,9 +120,8 @@ CLIENT_SCRIPTS = re.compile(
     r"pika/adapters/blocking_connection\.py:(basic_(publish|get|qos)|(queue|exchange)_\w+|channel|confirm_delivery)|"
     r"pymysql/connections\.py:(connect|_read_bytes)|grpc/_channel\.py:(_blocking|__call__|with_call))"
 )
-"""Functions of Python's libraries (``file:function``) that wait for an answer: clients that answer their callers when
-the reply has come. What waits for messages of others (redis' subscribers, pika's consumers, streams of gRPC) is not
-among them."""
+"""Functions of Python's libraries (``file:function``) that wait for an answer, and return when it has come. What waits
+for messages of others (redis' subscribers, pika's consumers, streams of gRPC) is not among them."""
 ASKS_OF_PROGRAMS = {"SyncRepWaitForLSN": re.compile(r"postgres(ql)?")}
 """Functions of programs that wait for an answer, by the programs' files: PostgreSQL's commits wait for a standby
 (src/backend/replication/syncrep.c)."""
@@ -170,5 +168,4 @@ GPU_FILES = re.compile(r"(.*/)?libcuda(rt)?(-[0-9a-f]+)?\.so(\.[\d.]+)?")
 
 HELD_BY_ENGINE = "[stopped by eu-stack]"
 NO_PLACE = frozenset(("[lost]", "[not sampled]", "[other stacks]", HELD_BY_ENGINE))
-"""Frames that stand for time whose place is not known, or that the engine itself took: nothing is said of it as of a
-wait."""
+"""Frames for time whose place is not known, or that the engine itself took: nothing is said of it as of a wait."""

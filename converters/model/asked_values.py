@@ -24,8 +24,7 @@ class AskedValues:
     buckets: list[tuple[int, int, int]] = field(default_factory=list)
     """Buckets of a histogram: lowest and highest value that fall in, and how many did; in order, none empty."""
     values: list[tuple[str, int]] = field(default_factory=list)
-    """Most frequent values for ``count-by``, the most frequent first: a value, and how often it was there; at most
-    `MOST_VALUES`."""
+    """Most frequent values for ``count-by``, in order, and how often each was there; at most `MOST_VALUES`."""
     others: int = 0
     """Number of times that values beside ``values`` were there."""
 

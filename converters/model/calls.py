@@ -54,15 +54,14 @@ class CallTimes:
     library: str = ""
     """Name of the file that has the function; "" for other calls. A function's calls have no ``device``."""
     pid_life: int = 1
-    """Number of the process among those that had its pid, as in `ThreadTimes`. Processes that are added up have the pid
-    0."""
+    """Number of the process among those that had its pid, as in `ThreadTimes`. Added up processes have the pid 0."""
     tid: int = 0
     """Id of the thread whose calls these are; 0: all threads of the process, or those that are added up."""
     tid_life: int = 1
     thread: str = ""
     """The thread's name."""
     threads: list[CallTimes] = field(default_factory=list)
-    """Calls of the process by thread; empty when not known."""
+    """Calls by thread; empty when not known, and for a single thread's calls."""
 
     @property
     def where(self) -> str:

@@ -62,8 +62,7 @@ class LockTimes:
     owned_by: str
     """`PROCESS`, `SHARED` or `KERNEL`."""
     process: str = ""
-    """Name of the process that a lock belongs to, also one that is the kernel's for it; "" if it is no single
-    process's."""
+    """Name of the process that has the lock to itself, or for which it is the kernel's; "" if there is none."""
     pid: int = 0
     time: int = 0
     waits: int = 0
@@ -82,8 +81,7 @@ class LockTimes:
     places: list[LockPlace] = field(default_factory=list)
     """Places where threads waited, longest first; at most `MOST_PLACES`."""
     taken_in: str = ""
-    """Function of the kernel in which most of this time was waited, beside those that take any lock; "" for a program's
-    lock."""
+    """Function in which most of this time was waited, beside those that take any lock, for the kernel's; else ""."""
 
     @property
     def is_lock_like(self) -> bool:

@@ -89,8 +89,7 @@ class ProcessTimes:
     environment: dict[str, str] | None = None
     """Variables among `THREAD_VARIABLES` that the process was started with (values are hostile); None when unknown."""
     script: str = ""
-    """Script that an interpreter runs (hostile): ``train.py``, ``-m package``, ``-c``, ``app.jar``; "" if it is
-    none."""
+    """Script of an interpreter (hostile): ``train.py``, ``-m package``, ``-c``, ``app.jar``; "" if there is none."""
     pid_life: int = 1
     """Number of the process among those that have had this pid during the trace, from 1."""
     ranks: dict[str, str] = field(default_factory=dict)

@@ -49,9 +49,9 @@ class ThreadTimes:
     tid_life: int = 1
     """Number of the thread among those of its process that have had this tid, from 1."""
     count: int = 1
-    """Number of threads whose times are added up: 1, or threads that ended, and have one name. ``tid`` is then 0;
-    ``pid`` is 0, too, if they are of several processes, which ended. `pid_life` and `tid_life` then only tell such
-    groups apart."""
+    """Number of threads whose times are added up: 1, or threads that ended, and have one name. ``tid`` is then 0, and
+    ``pid``, too, if they are of several processes, which ended. `pid_life` and `tid_life` then only tell groups
+    apart."""
 
 
 @dataclass(slots=True)

@@ -81,8 +81,7 @@ CALL = np.dtype(
 level."""
 
 SAMPLE = np.dtype([("time", "<i8"), ("tid", "<i4"), ("stack", "<i4")])
-"""Layout of a sample: what a thread runs when a clock interrupts it. ``stack``: index of Scheduling.stacks,
-NO_STACK."""
+"""Layout of samples: what a thread runs when a clock interrupts it. ``stack``: index of Scheduling.stacks, NO_STACK."""
 
 OPEN = -1
 NO_STACK = -1
@@ -125,9 +124,9 @@ class Scheduling:
     """Sorted by ``begin``, outer calls before inner ones."""
     call_names: list[CallName] = field(default_factory=list)
     calls_lost: int = 0
-    """Number of calls that are missing because they were not read in time, …"""
+    """Number of calls that are missing because they were not read in time."""
     calls_dropped: int = 0
-    """… and because there were more than are kept."""
+    """Number of calls that are missing because there were more than are kept."""
     every_switch: bool = True
     """False when only switches from or to traced threads were recorded: it is unknown which threads ran in between."""
     boottime: int = 0

@@ -18,7 +18,7 @@ class SharedCall:
     busy: int = 0
     """Time in which a process was inside."""
     shared: int = 0
-    """… in which two processes were, or more."""
+    """Time in which two processes were inside, or more."""
     inside: int = 0
     """The processes' times inside, added up."""
     count: int = 0
@@ -31,8 +31,7 @@ class SharedCall:
     turns: dict[int, int] = field(default_factory=dict)
     """Time of the turns, by process."""
     waits: dict[tuple[int, int], int] = field(default_factory=dict)
-    """Time for which a process was blocked inside during turns of another one, by (waiting process, process of the
-    turn)."""
+    """Time for which one process was blocked inside during turns of another one, by both."""
 
     @property
     def mean_inside(self) -> float:

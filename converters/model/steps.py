@@ -76,7 +76,7 @@ class SlowSteps:
     first: int
     """Number of the first one."""
     every: int | None
-    """Distance in steps from ``first``, and from each of the group, to the next one of the group; None: they come
+    """Distance in steps between ``first`` and the others of the group, each to the next; None: they come
     irregularly."""
 
 

@@ -46,7 +46,7 @@ class EndsWith(NamedTuple):
     """Number of threads that wait."""
     processes: int
     pid: int
-    """Id of the process that waits; 0 if there are several."""
+    """Id of the process that waits; of several, the lowest one."""
     wall: int
     waits: int
     """Time that the threads wait for others."""

@@ -36,12 +36,12 @@ class Answer:
     kind: str = ""
     """Kind of the first sentence: `Finding.kind` or `NO_WAIT`; "" if there is nothing to report."""
     explained: bool = False
-    """It also says who is waited for."""
+    """Whether the first sentence also says who is waited for."""
     deadlock: bool = False
     judged: str = ""
     """The kind of the first verdict."""
     told: tuple[Verdict, ...] = ()
-    """Of which it tells."""
+    """Verdicts of which it tells."""
     victim: int = 0
     """The kernel's id of the thread that waits most in the first sentence and has moved; 0 if there is none."""
 

@@ -28,15 +28,15 @@ class Contribution:
     """Part of one thread in the path, in one place. ``time`` in ns."""
 
     thread: str
-    """As in `critical_path.thread_name`; hostile."""
+    """Name as in `critical_path.thread_name`; hostile."""
     tid: int
     state: str
     frames: tuple[str, ...]
     time: int
     segments: int
     kind: str = ""
-    """What threads like this one are called; "" for the thread whose path it is, and for threads of which only the id
-    is known: these are not put together with others."""
+    """Name of threads like this one; "" for the thread whose path it is, and for threads of which only the id is known:
+    these are not put together with others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ class Read(NamedTuple):
     """A profile, and what is found in it."""
 
     profile: Profile
-    """With own ids, one account of each, and names that tell scripts."""
+    """Profile with own ids, one account of each, and names that tell scripts."""
     before: dict[str, str]
     """The names that processes with scripts had, by those that they have now."""
     facts: Facts

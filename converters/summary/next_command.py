@@ -35,7 +35,7 @@ from .figures import Process, Wait
 _RUNS_OR_WAITS_FOR_IT = (CPU, NO_WAIT, THREAD, PEER, CHILD)
 """Kinds of first sentences for which a lack of cores may be the cause."""
 WHEN = ("-d", "2", "-o", "when.pftrace")
-"""What asks for a timeline."""
+"""Options that ask for a timeline."""
 _A_WHILE = ("-d", "5")
 _EVERYTHING = Whom(("-a",))
 _FOR_OTHERS = (LOCK, THREAD, PEER, CHILD, EVENTS)
