@@ -62,7 +62,7 @@ _WAIT = np.dtype(
         ("state", "<u2"),
     ]
 )
-"""Like model.BLOCKED, with the id of a place, and the life of the thread."""
+"""Layout like model.BLOCKED, with the id of a place, and the life of the thread."""
 
 
 class Recorder:

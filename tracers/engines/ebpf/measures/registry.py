@@ -28,8 +28,8 @@ COLLECTORS: dict[str, str | Callable[[Any], Collector]] = {
     "PythonSteps": "python_steps",
     "Timeline": "timeline",
 }
-"""By the name of a measure's class: the module here that has its collector, ``OffCpuCollector`` for ``OffCpu``. It is
-imported when a trace needs it."""
+"""Module here that has a measure's collector, by the name of the measure's class: ``OffCpuCollector`` for ``OffCpu``.
+It is imported when a trace needs it."""
 
 
 def refusals(measures: Iterable[Measure]) -> dict[str, str]:
