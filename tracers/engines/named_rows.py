@@ -35,13 +35,13 @@ class Account:
     on_cpu: int = 0
     runnable: int = 0
     blocked: Counter[str] = field(default_factory=Counter)
-    """By state of `states.BLOCKED`."""
+    """Blocked time by state of `states.BLOCKED`."""
     switches: int = 0
     exited: bool = False
     created: bool = False
-    """During the trace."""
+    """Whether the thread was created during the trace."""
     latencies: list[int] = field(default_factory=list)
-    """Its waits for a core, by `latency_bucket`; empty: none, or not known."""
+    """Number of its waits for a core, by `latency_bucket`; empty: none, or not known."""
 
     def waited_for_core(self, ns: int) -> None:
         """Counts a wait for a core, whose time is in ``runnable``."""
@@ -83,7 +83,8 @@ class NamedRows:
     shared: Sequence[SharedCall] = ()
     call_ioctls: Sequence[CallIoctls] = ()
     conditions: Mapping[int, Condition] = field(default_factory=dict)
-    """By pid; of a process that is not among them nothing is known. Empty: the engine does not look at them."""
+    """Conditions by pid; of a process that is not among them nothing is known. Empty: the engine does not look
+    at them."""
 
     @no_collection()
     def profile(self, measures: Sequence[Measure], what: str) -> Profile:

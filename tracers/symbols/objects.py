@@ -37,26 +37,26 @@ class ObjectFile:
     ) -> None:
         self.path = mapping.file_path
         self.descriptors = descriptors or Budget().of(0)
-        """Of the user whose process has mapped it first."""
+        """Descriptors of the user whose process has mapped it first."""
         self.problem = ""
-        """Why there are no names, "" if there is no problem."""
+        """Reason why there are no names, "" if there is no problem."""
         self.is_left_out = False
-        """It was not opened, because that user, or his process, maps too many files."""
+        """Whether it was not opened because that user, or his process, maps too many files."""
         self._mapping = mapping
         self._root = root
         self._fd = fd
         self._mapped_ns = mapped_ns
         self.readings = Readings()
-        """What may be read of it, and of other files."""
+        """Limits of what may be read of it, and of other files."""
         self._elf: ElfFile | None = None
         self._debug: tuple[ElfFile, int] | None = None
-        """Its separate debug file."""
+        """Separate debug file, and its descriptor; None: there is none, or it was not looked for."""
         self._sought = False
         """Whether the debug file has been looked for."""
         self._roots = {root}
-        """Of the processes that map it."""
+        """Roots of the processes that map it."""
         self._debug_root = HOST
-        """In which the debug file was found."""
+        """Root in which the debug file was found."""
         self._table: SymbolTable | None = None
         self._bounds: Bounds | None = None
         self._module: Module | None = None

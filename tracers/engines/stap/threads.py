@@ -41,7 +41,7 @@ class Filter(NamedTuple):
 class _Thread:
     account: Account
     at: int
-    """Until when its time is known."""
+    """Time until which its state is known."""
     letter: str = "?"
     """State as the trace began, of proc(5)."""
     is_new: bool = False
@@ -86,7 +86,7 @@ class Threads:
         ``asleep``: the stacks of threads that sleep when the trace begins."""
         self.began = began
         self.names: dict[int, str] = {}
-        """By tid."""
+        """Names by tid."""
         self.lost: Counter[str] = Counter({"intervals": 0})
         self._wanted = wanted or Filter()
         self._waited = waited

@@ -48,7 +48,7 @@ class Recorded:
     """Recorded events, stored beside the samples."""
 
     scheduling: Scheduling
-    """Events without names and stacks: a thread's ``name`` is an index of ``lives``, a span's ``stack`` one of
+    """Events without names and stacks: a thread's ``name`` is an index of ``lives``, a span's ``stack`` of
     ``places``."""
     lives: Sequence[ThreadRecord]
     places: Sequence[Row]
