@@ -60,7 +60,7 @@ ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
 }
 """Numbers that decide nothing of that, by module, with what they are."""
 SCREEN = "summary/fitting.py"
-"""How many lines of what fit on a screen: all of it is layout."""
+"""Module on how many lines of what fit on a screen: all of it is layout."""
 
 
 def numbers(tree: ast.Module) -> Iterator[float]:

@@ -40,7 +40,7 @@ COMPUTE = (*user(EXE, "main", "compute"), *kernel("asm_sysvec_apic_timer_interru
 JOIN = (*user(EXE, "main", "finish"), *user(LIBC, "pthread_join"), *FUTEX)
 EPOLL_LOOP = (*user(EXE, "main", "serve"), *user(LIBC, "epoll_wait"), *EPOLL)
 IDLE_KERNEL = (Frame("ret_from_fork", "kernel"), Frame("kthread", "kernel"), Frame("worker_thread", "kernel"))
-"""Of a thread of the kernel, which makes the profile one of a whole host."""
+"""Stack of a thread of the kernel, which makes the profile one of a whole host."""
 
 
 def one(stack: Stack, time: int, *, runs: int = 0, state: str = "interruptible", count: int = 500) -> Profile:
@@ -255,4 +255,4 @@ MINIMAL: dict[str, Callable[[], Profile]] = {
     "busy": lambda: one(SLEEP, SECOND, runs=9 * SECOND),
     "still": lambda: with_stuck(waiting(READ)),
 }
-"""By the rule that is to be first, or, for `still`, among what did not move."""
+"""Makers of profiles by the rule that is to be first, or, for `still`, among what did not move."""

@@ -29,7 +29,7 @@ from stallscope.tracers.unwind.walking import Registers, Walker
 
 _ADDRESSES = np.array([0, 1, 64, 0x100, 0x1000, 0x1139, fuzz_elf.DATA + 64, 1 << 32, (1 << 64) - 1], np.uint64)
 _SECONDS = 5
-"""For the debug information of one file; the tracer allows more."""
+"""Seconds for the debug information of one file; the tracer allows more."""
 
 
 def in_memory(data: bytes) -> int:

@@ -40,7 +40,7 @@ INNER = {
     "cudaMemcpyAsync_ptsz": {"cuMemcpyHtoDAsync_v2_ptsz"},
     "cudaDeviceSynchronize": {"cuCtxSynchronize"},
 }
-"""What the runtime's functions call."""
+"""Functions that the runtime's functions call."""
 
 
 def truths(traced: Traced) -> dict[tuple[str, int], dict[str, Any]]:

@@ -188,7 +188,7 @@ COPIED = {
     ("cuMemcpy2D", "unknown", False): (1, 0, 1),
     ("cuMemcpy3D_v2", D2H, False): (1, 96 * 7 * 5, 0),
 }
-"""What a round of cuda_copies copies: number, bytes, and how many have an unknown size. cuMemcpyDtoD_v2 fails."""
+"""Copies of a round of cuda_copies: number, bytes, and how many have an unknown size. cuMemcpyDtoD_v2 fails."""
 
 
 def test_copies(trace: Trace) -> None:

@@ -51,7 +51,7 @@ DRIVERS = (*plan.DRIVER, *plan.DRIVER_BESIDE)
 """Checks that load the stand-in for NVIDIA's driver."""
 
 _TROUBLE = re.compile(r"WARNING:|BUG:|Oops|Call Trace:|soft lockup|rcu.*stall|general protection|use-after-free")
-"""What a clean kernel log has nothing of."""
+"""Text that a clean kernel log has nothing of."""
 
 
 def missing() -> str:

@@ -43,11 +43,11 @@ class Results:
     merge: bool = False
     verbose: bool = False
     mode: int = PRIVATE
-    """Of the files."""
+    """Mode of the files."""
     every: float | None = None
     """Seconds of an interval; the paths then have its time in them, as strftime(3) takes it."""
     view: CallsView | None = None
-    """Of a command that has a table of calls."""
+    """View of the table of calls, for a command that has one; else None."""
     graph: Mapping[str, Any] = field(default_factory=dict)
     """Values of `graph_options`."""
     is_repeated: Callable[[NextStep], bool] = lambda _: False

@@ -27,10 +27,10 @@ class Runtime(NamedTuple):
 
     version: Version
     vaddr: int
-    """Of `_PyRuntime`, a virtual address of the file."""
+    """Virtual address of `_PyRuntime` in the file."""
     code_type: int
     text_type: int
-    """Of the types of code objects and of strings, likewise; 0 if unknown."""
+    """Virtual addresses of the types of code objects and of strings in the file; 0 if unknown."""
 
 
 def may_be_interpreter(mapping: Mapping) -> bool:

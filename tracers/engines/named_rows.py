@@ -83,8 +83,7 @@ class NamedRows:
     shared: Sequence[SharedCall] = ()
     call_ioctls: Sequence[CallIoctls] = ()
     conditions: Mapping[int, Condition] = field(default_factory=dict)
-    """Conditions by pid; of a process that is not among them nothing is known. Empty: the engine does not look
-    at them."""
+    """Conditions by pid; those of other processes are not known. Empty: the engine does not look at them."""
 
     @no_collection()
     def profile(self, measures: Sequence[Measure], what: str) -> Profile:

@@ -29,7 +29,7 @@ COMMANDS: Mapping[str, tuple[Measure, ...]] = {
     "trace-cuda": CUDA,
     "trace-func": (FUNC,),
 }
-"""By command. Options of a command replace fields of these, and add others."""
+"""Measures by command. Options of a command replace fields of these, and add others."""
 
 
 def users(measure: Measure | type[Measure]) -> tuple[str, ...]:

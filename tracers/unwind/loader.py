@@ -65,8 +65,7 @@ class Loader:
         self._compiler: Compiling[_File, list[Chunk]] = Compiling(cache or TableCache(), _chunks)
         self._files: dict[tuple[int, int] | str, _File] = {}
         self._same: dict[tuple[int, int], _File] = {}
-        """Files by device and inode of the open file: the same file may be seen first by these, then by its
-        build-id."""
+        """Files by device and inode of the open file: a file may be seen first by these, then by its build-id."""
         self._began = False
         self._owner: dict[int, _File] = {}
         """Table number to file."""

@@ -248,7 +248,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "STEP_ROW": (Pin(0.0099, 0.0101, row_pins.step_row),),
     "MATRIX_FROM": (Pin(2, 3, row_pins.has_matrix),),
 }
-"""By the names of thresholds: a new one needs one, too."""
+"""Pins by the names of thresholds: a new one needs one, too."""
 
 LIMITS: dict[str, Pin] = {
     "INNERMOST": Pin(4, 5, limits.waits_for_peer),
@@ -269,7 +269,7 @@ LIMITS: dict[str, Pin] = {
     "PIDS_IN_COMMAND": Pin(4, 5, limits.chosen_by_pid),
     "IOCTLS_NAMED": Pin(2, 3, limits.ioctls_named),
 }
-"""Of sentences and commands. What tables show, or a profile keeps, is in their modules' tests."""
+"""Pins of the limits of sentences and commands. What tables show, or a profile keeps, is in their modules' tests."""
 
 ALL = [(name, pin) for name, pins in PINS.items() for pin in pins]
 

@@ -185,7 +185,7 @@ ROWS = {
         lambda: with_stuck(waiting(READ)),
     ),
 }
-"""By the reasons of rows: a new one needs one, too."""
+"""Cases by the reasons of rows: a new one needs one, too."""
 
 
 def test_all_rows_are_tried() -> None:

@@ -66,8 +66,7 @@ class Session:
         self._names: dict[int, str] = {}
         self._asleep = asleep
         self._found: dict[int, tuple[int, str, int]] = {}
-        """State of threads that were there already: process, state of proc(5), and when it was seen, CLOCK_MONOTONIC
-        ns."""
+        """Threads that were there already: process, state of proc(5), and when it was seen, CLOCK_MONOTONIC ns."""
         self._seeded = 0
         self._refused = 0
         """Threads without room."""

@@ -45,8 +45,7 @@ class Key(NamedTuple):
     tid: int
     state: str
     user: tuple[int, ...]
-    """Stack of the place itself; then those of the callers of each timed call that it is in, from the inner to the
-    outer one."""
+    """Stacks: of the place; then of the callers of each timed call that it is in, from the inner to the outer one."""
     kernel: int
     call: What | None
     """Call that is a frame between both stacks; None: a function is among the user's frames."""

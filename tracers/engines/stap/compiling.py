@@ -27,8 +27,7 @@ NAME = "stallscope_"
 """Begin of the module's name; the letters of its scripts follow."""
 _LETTERS = {"offcpu": "f", "oncpu": "n", "ioctl": "i", "wakeup": "w", "cuda": "c"}
 MOST_FRAMES = 128
-"""Limit on the frames of a stack: SystemTap's own is 20. The addresses of so many are less than a string's 4,096
-characters."""
+"""Most frames of a stack; SystemTap's own limit is 20. So many addresses are less than a string's 4,096 characters."""
 _FLAGS = (
     *("-DMAXSTRINGLEN=4096", "-DMAXACTION=1000000", "-DSTP_NO_OVERLOAD", "-DSTP_NO_BUILDID_CHECK"),
     *("-DINTERRUPTIBLE=0", "-DMAXTRYLOCK=20000", "-DMAXSKIPPED=2147483647", f"-DMAXBACKTRACE={MOST_FRAMES}"),
@@ -39,8 +38,7 @@ by default a script ends when 100 events were skipped; the summary tells their n
 said of some ten thousand waiting threads takes some hundred thousand statements."""
 _QUERIES = "KCFLAGS=$(if $(findstring tracequery,$(M)),-w)"
 """Argument for make. SystemTap compiles each header that has tracepoints, in a folder of this name, and takes a warning
-for an error. Its versions before 5.2 define COUNT_ARGS(), as kernels since 6.10 do in other words: no tracepoint is
-found."""
+for an error. Before 5.2 it defines COUNT_ARGS(), as kernels since 6.10 do in other words: no tracepoint is found."""
 MOST_FILES = 64
 """Files whose symbols and unwind tables become part of the module."""
 _MOST_KEPT = 16

@@ -13,8 +13,7 @@ from ....converters.base.trusted import weak_part
 from .compiling import NAME
 
 _NAMED = re.compile(rb"\0(?:name=)?(NAME[a-z]+_[0-9a-f]{8})\0".replace(b"NAME", NAME.encode()))
-"""Name of a module in its .modinfo; what is built for kernels before 4.13 (3e2e857f9c3a) has it in its struct module
-alone."""
+"""Name in .modinfo; a module for kernels before 4.13 (3e2e857f9c3a) has it in its struct module alone."""
 _POINT = re.compile(rb'process\("([^"\0]{1,4096})"\)\.function\("([^"\0@]{1,4096})(?:@[^"\0]*)?"\)\.(?:call|return)\b')
 """A probe as SystemTap names it, in the module and in its warnings. The function's source follows if it is known."""
 UNATTACHED = "registration error"

@@ -48,8 +48,7 @@ class Recorded:
     """Recorded events, stored beside the samples."""
 
     scheduling: Scheduling
-    """Events without names and stacks: a thread's ``name`` is an index of ``lives``, a span's ``stack`` of
-    ``places``."""
+    """Events without names and stacks: ``name`` is an index of ``lives``, and a span's ``stack`` one of ``places``."""
     lives: Sequence[ThreadRecord]
     places: Sequence[Row]
     """Places of waits and of timed calls; without values."""
