@@ -14,7 +14,7 @@ from . import thresholds
 _TRIED = 64
 """Number of the slowest steps that are compared to find how regularly they come."""
 _STARTS = 3
-"""Number of them with which all are compared: the slowest may have come by chance."""
+"""Number of the slowest steps from which distances are measured: the slowest may have come by chance."""
 
 
 class Slow(NamedTuple):

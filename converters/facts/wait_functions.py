@@ -112,7 +112,7 @@ SELECTS_FOR_PEER = re.compile(r"(Connection\.)?_poll|(Popen\.)?_communicate|curl
 CLIENT_CALLS = re.compile(r"connect|getaddrinfo|getnameinfo|gethostby\w+")
 """Functions of the C library that ask somebody and wait for the answer."""
 CLIENTS = re.compile(r"PQ[a-z]\w*|mysql_(real_|send_)?(query|connect)\w*|curl_easy_perform|redisGetReply\w*")
-"""Functions of other libraries that wait for an answer: libpq, libmariadb, libcurl, hiredis."""
+"""Functions of libraries beside the C library that wait for an answer: libpq, libmariadb, libcurl, hiredis."""
 CLIENT_SCRIPTS = re.compile(
     r"(^|.*/)(http/client\.py:(getresponse|begin|_read_status)|socket\.py:create_connection|"
     r"smtplib\.py:(connect|getreply)|ftplib\.py:(connect|getline)|imaplib\.py:_get_response|"

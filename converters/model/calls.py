@@ -50,7 +50,7 @@ class CallTimes:
     inner: int = 0
     """Time in other calls that these made."""
     open_inner: int = 0
-    """Time in other calls that those calls made that had not ended."""
+    """Time in inner calls of the calls that had not ended."""
     library: str = ""
     """Name of the file that has the function; "" for other calls. A function's calls have no ``device``."""
     pid_life: int = 1

@@ -51,8 +51,7 @@ class Details:
     nameless: set[Frame] = field(default_factory=set)
     """Frames that consist only of an address: their names show it, and were made by us."""
     groups: dict[Frame, list[tuple[Frame, ...]]] = field(default_factory=dict)
-    """Inlined frames. Key: the innermost frame; value: the frames of one address, innermost first, all but the last
-    inlined; the longest first."""
+    """Key: innermost frame; value: frames of one address, innermost first, all but the last inlined. Longest first."""
     mappings: dict[Module, Mapping] = field(default_factory=dict)
     """Addresses to which files were mapped, in the order of the pprof file: the first is the program."""
     units: dict[str, str] = field(default_factory=dict)

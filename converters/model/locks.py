@@ -58,11 +58,11 @@ class LockTimes:
     """Symbol and offset, file and offset, or address. Of the kernel's: the variable, or the type and field, or the
     cache that its memory is from, with the address unless nothing else has that name."""
     kind: str
-    """Kind of a program's lock, one of those above; of the kernel's its type: ``mutex``, ``rwsem``, ``spinlock``."""
+    """Kind of a program's lock, such as `MUTEX`; of the kernel's its type: ``mutex``, ``rwsem``, ``spinlock``."""
     owned_by: str
     """`PROCESS`, `SHARED` or `KERNEL`."""
     process: str = ""
-    """Name of the process that has the lock to itself, or for which it is the kernel's; "" if there is none."""
+    """Name of the process to which the lock belongs, also if it is the kernel's for it; "" if there is none."""
     pid: int = 0
     time: int = 0
     waits: int = 0

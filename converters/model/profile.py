@@ -50,8 +50,7 @@ class ThreadTimes:
     """Number of the thread among those of its process that have had this tid, from 1."""
     count: int = 1
     """Number of threads whose times are added up: 1, or threads that ended, and have one name. ``tid`` is then 0, and
-    ``pid``, too, if they are of several processes, which ended. `pid_life` and `tid_life` then only tell groups
-    apart."""
+    ``pid``, too, if they are of several processes. `pid_life` and `tid_life` then only tell groups apart."""
 
 
 @dataclass(slots=True)

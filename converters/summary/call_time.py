@@ -29,7 +29,7 @@ class CallTime:
     threads: int = 0
     wall: int = 0
     gpu: Times = NO_TIME
-    """Time in synchronisation calls. On a core, they poll."""
+    """Time in synchronisation calls. On a core, the threads poll."""
     driver: Times = NO_TIME
     """Time in ioctls of other calls."""
     other: Times = NO_TIME

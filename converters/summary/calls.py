@@ -38,7 +38,7 @@ class Calls:
     blocked_there: int = 0
     """Time in ns for which it was blocked in ``blocked_in``."""
     number: int = 1
-    """Number of these processes."""
+    """Number of processes that made the calls."""
     ioctls: tuple[Made, ...] = ()
     """Ioctls in the calls of a function."""
     ranks: Mapping[int, int] = field(default_factory=dict)

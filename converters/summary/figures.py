@@ -148,7 +148,7 @@ class Wait:
     woken_by: tuple[WokenBy, ...] = ()
     """Wakers that ended the waits, if they were recorded; longest first."""
     idle_by: str = ""
-    """Evidence that these threads are idle: a kind of `idle`; "" if nobody knows who ends their waits."""
+    """Evidence that these threads are idle: a kind of `idle_evidence`; "" if nobody knows who ends their waits."""
     stack: Stack = ()
     """All frames of the stack with most of the time, if the row is of one place."""
 

@@ -55,7 +55,7 @@ class WriteOptions:
     palette: str = ""
     """A name of `writers.colors.palette.PALETTES`; "" chooses one by what is measured."""
     both: bool = False
-    """Use the larger side of a comparison for sizes, not the value that is shown."""
+    """Sizes of a comparison are those of the larger side, not of the value that is shown."""
     negate: bool = False
     """Colours of a comparison are exchanged: blue has grown, red has shrunk."""
     background: str = ""

@@ -50,11 +50,11 @@ _PROGRAM = "python_steps_hit"
 _AT_FIRST = 5.0
 """Seconds in which a process is searched before the trace begins."""
 _SLICE = 0.02
-"""Seconds in which a process is searched at a time while the trace runs."""
+"""Seconds of one search in a process while the trace runs."""
 _SHARE = 20
 """A process is searched again after this many times the time that it took."""
 _PAUSE = 0.1
-"""Seconds before which a process is not searched again."""
+"""Least seconds between two searches in a process."""
 _GONE = ("", "X", "Z")
 """States of processes that have ended."""
 _SUGGESTIONS = 3
