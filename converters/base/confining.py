@@ -35,7 +35,7 @@ class Rights(NamedTuple):
     keeps: tuple[str, ...] = ()
     """Names of capabilities, as setpriv(1) has them, that stay."""
     groups: tuple[int, ...] = ()
-    """Further groups."""
+    """Ids of further groups."""
     has_network: bool = False
     """Whether the helper keeps the network; else it gets one of its own, where there is nobody to talk to."""
 

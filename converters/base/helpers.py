@@ -67,7 +67,7 @@ class Limits(NamedTuple):
     written: int | None = None
     """Bytes of each file that it writes to, of standard output too if that is a file."""
     files: int | None = None
-    """Descriptors."""
+    """Number of descriptors that it may have open."""
 
 
 class Done(NamedTuple):

@@ -18,7 +18,7 @@ class AskedValues:
     name: str
     library: str
     count: int
-    """Values."""
+    """Number of values."""
     sum: int
     """Sum of the values; as the kernel side adds, in 64 bits."""
     buckets: list[tuple[int, int, int]] = field(default_factory=list)

@@ -59,7 +59,7 @@ class CallTimes:
     """Id of the thread whose calls these are; 0: all threads of the process, or those that are added up."""
     tid_life: int = 1
     thread: str = ""
-    """The thread's name."""
+    """Name of the thread ``tid``."""
     threads: list[CallTimes] = field(default_factory=list)
     """Calls by thread; empty when not known, and for a single thread's calls."""
 

@@ -70,9 +70,9 @@ class LockTimes:
     open_count: int = 0
     """Number of the waits that had not ended when the trace did."""
     queue: int = 0
-    """The longest time in which there was always somebody who waited."""
+    """Longest time in which there was always somebody who waited."""
     queue_waits: int = 0
-    """Waits in it."""
+    """Number of the waits in ``queue``."""
     waiters: list[LockThread] = field(default_factory=list)
     """Longest first; at most `MOST_THREADS`."""
     more_waiters: int = 0

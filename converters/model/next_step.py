@@ -31,7 +31,7 @@ class NextStep(NamedTuple):
     """A command to run next, and what it shows. Words as in `Whom`."""
 
     tool: str
-    """``trace-offcpu``."""
+    """Name of the command: ``trace-offcpu``."""
     whom: Whom
     options: tuple[str, ...]
     """Options behind those of scope."""

@@ -92,7 +92,7 @@ class Profile:
     locks: list[LockTimes] = field(default_factory=list)
     """Locks that were waited for, most time first; dropped when samples are left out."""
     gil: list[GilTimes] = field(default_factory=list)
-    """Waits for Python's interpreter lock by process, likewise."""
+    """Waits for Python's interpreter lock by process; dropped when samples are left out."""
     critical: CriticalPath | None = None
     """Critical path of one thread, through the threads of `scheduling`; dropped with it."""
     processes: list[ProcessTimes] = field(default_factory=list)
@@ -102,8 +102,8 @@ class Profile:
     display: Display | None = None
     """Form in which the answer was shown; dropped when samples are left out or compared."""
     answered: Profile | None = None
-    """The profile of which the answer told, if the samples show something else: a critical path, or
-    merged processes. Likewise."""
+    """Profile of which the answer told, if the samples show something else: a critical path, or merged processes.
+    Dropped when samples are left out or compared."""
 
     def index(self, name: str) -> int:
         """Position of the value type called ``name``; KeyError when there is none."""

@@ -40,7 +40,7 @@ class TooShort(NotSampled):
     frequency: int
     """Samples per second of a running thread."""
     expected: int
-    """Samples."""
+    """Number of samples to expect of ``on_cpu`` at ``frequency``."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class EventsLost(Remark):
     sampled: bool
     """Whether there were samples, so that fewer of them would help."""
     careful: bool
-    """Whether so many that it has to be read first."""
+    """Whether so many were lost that the remark has to be read first."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class FirstSkipped(Remark):
     name: str
     """Name of the input."""
     unit: str
-    """``line``, ``event``."""
+    """Name of what is counted: ``line``, ``event``."""
     number: int
     expected: str
     """Text that should have been there."""
@@ -158,7 +158,7 @@ class InputsAddedUp(AddedUp):
     """Processes of one name and id in several inputs."""
 
     names: tuple[str, ...]
-    """The first ones."""
+    """Names of the first inputs."""
     more: int
     label: str
     """The label that tells them apart."""

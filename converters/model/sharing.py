@@ -22,7 +22,7 @@ class SharedCall:
     inside: int = 0
     """The processes' times inside, added up."""
     count: int = 0
-    """Calls that returned."""
+    """Number of calls that returned."""
     time: int = 0
     """Latencies of ``count`` calls, added up."""
     alone: int = 0

@@ -29,7 +29,7 @@ class Finding:
     kind: str
     """Kind of the wait, one of `wait_kinds`, or `CPU`."""
     threads: tuple[Thread, ...]
-    """Most time first."""
+    """Threads that do it, those with most time first."""
     time: int
     wall: int
     """Sum of the threads; 0 if unknown."""

@@ -59,7 +59,7 @@ class Verdict:
     rule: str
     """The id of the rule that found it."""
     kind: str
-    """One of `KINDS`."""
+    """Kind of the verdict: one of `KINDS`."""
     time: int
     """Time that would be saved at most."""
     confidence: float

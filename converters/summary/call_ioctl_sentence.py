@@ -18,7 +18,7 @@ from .calls import Calls
 from .sharing import Shared
 
 _Who = tuple[Any, Any]
-"""pid and tid."""
+"""Ids of a process and of a thread."""
 _CALLS = ValueType("calls", "count")
 
 

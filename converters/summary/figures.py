@@ -192,7 +192,7 @@ class Summary:
     answer: tuple[str, ...]
     """Sentences on where the time goes, one or two, and one on what did not move (`answer.answer`)."""
     processes: tuple[Process, ...]
-    """Most processes first."""
+    """Processes by name; names of most processes first."""
     times: Times
     active: Times
     """Times without quiet threads: those with nearly all their time in one wait that others end."""

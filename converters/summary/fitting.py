@@ -46,7 +46,7 @@ class Parts(NamedTuple):
     matrix: bool = True
     """Table of who waits for whom, by pairs."""
     locks: int = thresholds.LOCK_ROWS
-    """Rows, without notes 0."""
+    """Number of rows of locks; without notes 0."""
     path: int = thresholds.PATH_ROWS
     """Rows of the critical path."""
     calls: int = 2
@@ -54,7 +54,7 @@ class Parts(NamedTuple):
     alike: bool = True
     """Processes compared with each other."""
     names: int = 8
-    """Names of processes."""
+    """Number of names of processes."""
     tables: bool = True
     """Any table at all."""
     shortened: bool = False

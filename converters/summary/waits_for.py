@@ -37,7 +37,7 @@ class KnotOf(NamedTuple):
     """Threads that wait for each other."""
 
     members: tuple[Named, ...]
-    """The first ones."""
+    """Nodes that wait for each other, the first ones."""
     number: int
     time: int
     share: float
@@ -53,7 +53,7 @@ class Blocking:
     by: str
     """`waits_for.PROCESS` or `waits_for.THREAD`: what a node is."""
     total: int
-    """All that the nodes waited."""
+    """Time that all nodes waited."""
     idle: int
     """Time that threads waited that only wait for work, or did not move: they are left out."""
     nodes: tuple[Named, ...]

@@ -18,7 +18,7 @@ _OBJECT = 1
 _RUNTIME, _VERSION, _CODE, _TEXT = b"_PyRuntime", b"Py_Version", b"PyCode_Type", b"PyUnicode_Type"
 _LOAD = 1
 _MAX_STRINGS = 256 << 20
-"""Bytes of a table of names that are searched, so many at a time:"""
+"""Bytes of a table of names that are searched, `_PIECE` at a time."""
 _PIECE = 1 << 22
 
 

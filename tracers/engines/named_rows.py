@@ -60,7 +60,7 @@ class Place:
     stack: Stack
     is_open: bool = False
     more: Labels = ()
-    """Other labels."""
+    """Labels beside those of the fields."""
 
 
 @dataclass
@@ -68,7 +68,7 @@ class NamedRows:
     """All of it. Rows are by name of the measure: their values are those of the measure's columns."""
 
     began_wall: int
-    """Unix epoch, ns."""
+    """Begin of the trace, Unix epoch ns."""
     duration: int
     """ns."""
     rows: Mapping[str, Mapping[Place, Sequence[int]]]

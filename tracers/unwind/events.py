@@ -62,7 +62,7 @@ class Programs(NamedTuple):
     """Instructions of functions, one row each, sorted by position, with at least one byte between them."""
 
     octets: NDArray[np.uint8]
-    """The section."""
+    """Bytes of the section."""
     begin: NDArray[np.int64]
     end: NDArray[np.int64]
     pc: NDArray[np.uint64]

@@ -64,7 +64,7 @@ class Event(NamedTuple):
     next_tid: int = 0
     next_comm: str = ""
     delay: int = 0
-    """ns, for stat_…"""
+    """Delay in ns that a tracepoint sched_stat_* reports; else 0."""
 
 
 def parse(line: bytes) -> Event | None:

@@ -274,7 +274,7 @@ class Lines:
         self.began = 0
         """CLOCK_MONOTONIC ns, 0 before the first line."""
         self.wall = 0
-        """Unix epoch, ns, at the same time."""
+        """Wall-clock time when ``began`` was, Unix epoch ns."""
         self.version = 0
         self.printed: int | None = None
         """Number of lines that the script says it has printed; None: it did not come to its end."""

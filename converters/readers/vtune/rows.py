@@ -44,7 +44,7 @@ class Columns(NamedTuple):
     file: int
     values: list[tuple[int, ValueType]]
     text: str
-    """The header itself."""
+    """Text of the header."""
 
     @property
     def upwards(self) -> bool:

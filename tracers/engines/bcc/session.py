@@ -69,7 +69,7 @@ class Session:
         """Threads that were there already: process, state of proc(5), and when it was seen, CLOCK_MONOTONIC ns."""
         self._seeded = 0
         self._refused = 0
-        """Threads without room."""
+        """Number of threads without room."""
         self._times = _Times()
         self._notes: list[str] = []
         self._events: ProcessEvents | None = None

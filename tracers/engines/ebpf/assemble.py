@@ -40,7 +40,7 @@ class Naming:
     container_pids: bool = False
     python: Python = PLAIN
     kernel_addresses: bool = False
-    """Absolute ones."""
+    """Whether frames of the kernel have absolute addresses."""
 
 
 @no_collection()

@@ -94,7 +94,7 @@ class Interpreters:
         self._wanted: dict[tuple[int, int], int] = {}
         """Functions without a name yet, and the process where one was seen."""
         self._unread: dict[tuple[int, int], int] = {}
-        """Functions that could not be read, as above: their process had ended, or they were freed."""
+        """Functions that could not be read, and the process of each: it had ended, or freed them."""
         self.functions: dict[tuple[int, int], Function] = {}
         """Functions by address and checksum of the code object."""
         self._bytes = 0

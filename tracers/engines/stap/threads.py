@@ -57,7 +57,7 @@ class Part(NamedTuple):
     """Numbers of the kernel and the user stack."""
     time: int
     whole: int
-    """The whole wait's."""
+    """Time of the whole wait."""
     is_open: bool = False
 
 
@@ -96,7 +96,7 @@ class Threads:
         self._waits: dict[_Key, list[int]] = {}
         self._time_lost = 0
         self.ended = 0
-        """Set by `finish`."""
+        """Time when the trace ended, CLOCK_MONOTONIC ns; 0 before `finish`."""
 
     def known(self, pid: int, tid: int, letter: str, name: str) -> None:
         """A thread that is there as the trace begins, with its state of proc(5)."""
