@@ -1,4 +1,4 @@
-"""What holds each process up: the rules, applied to each process by itself."""
+"""Verdicts on each process by itself: what holds it up, and who ends its waits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..rules.verdict import IDLE, STILL, Verdict
 
 @dataclass(frozen=True)
 class Ender:
-    """Who ends the waits of a process. The name is unescaped (hostile)."""
+    """Process or device that ends waits. The name is unescaped (hostile)."""
 
     name: str
     pids: tuple[int, ...]

@@ -51,7 +51,7 @@ def run(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], *
 
 
 def traced(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], shown: Shown) -> int:
-    """Like `run`, and shows the result in another form."""
+    """Traces as `run` does, and shows the result in another form."""
     stem, what = shown.stem, shown.what
     CLIENT.begin()
     results = shown.results.plan(stem, given)

@@ -27,7 +27,7 @@ class ScanResults(Results):
 
     @classmethod
     def usual(cls, _stem: str) -> tuple[str, ...]:
-        """No files."""
+        """Paths that are written if the user names none: there are none."""
         return ()
 
     @classmethod
@@ -76,7 +76,10 @@ def show_again(path: str, *, as_json: bool) -> int:
     from ...converters.readers import parallel
     from ...converters.readers.base.options import ReadOptions
     from ...converters.scan.report import report_of
+    from ...converters.summary.showing import as_shown
 
     ((_, profile),) = parallel.read_all([folder.capture_of(path)], ReadOptions(), "", jobs=1)
-    show(report_of(profile), sys.stdout or io.StringIO(), as_json=as_json)
+    report = report_of(profile)
+    report = replace(report, summary=as_shown(report.summary, profile))
+    show(report, sys.stdout or io.StringIO(), as_json=as_json)
     return 0
