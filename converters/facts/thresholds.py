@@ -290,6 +290,9 @@ NODES_KEPT = Limit(100, "processes or threads", "More who block each other are o
 PAIRS_KEPT = Limit(1_000, "pairs", "More of them are one.")
 TIDS_KEPT = Limit(4, "threads", "The ids of more of one name are not kept.")
 VERDICT_THREADS = Limit(64, "threads", "More of a verdict are counted in the JSON.")
+FINDINGS = Limit(3, "sentences of a scan beside its answer", "More are not read.")
+SCAN_ROWS = Limit(12, "rows of processes in a scan", "More are in the JSON.")
+IDLE_NAMED = Limit(8, "names of idle processes", "More are counted.")
 
 
 def table() -> dict[str, Threshold]:

@@ -15,8 +15,12 @@ from .summarize import summarize
 
 def answer_of(profile: Profile) -> Summary:
     """The answer of a capture as the trace showed it. StallscopeError like `summarize`."""
+    return as_shown(summarize(profile), profile)
+
+
+def as_shown(summary: Summary, profile: Profile) -> Summary:
+    """``summary``, that of ``profile``, in the form in which the trace showed it, with what that recommended."""
     display = profile.display or Display()
-    summary = summarize(profile)
     step = display.next_step if profile.display else summary.next_step
     if step:  # a file may come from anyone, and people run what is recommended
         step = step.without_command()

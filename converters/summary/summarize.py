@@ -44,7 +44,7 @@ from .critical import critical_of, critical_sentence
 from .events import EVENTS, answer_of_events, counted_events
 from .few_samples import few_of_threads
 from .figures import NAMELESS, Process, Summary, Times, Wait, Who
-from .judging import OFF_CPU, read
+from .judging import OFF_CPU, Read, read
 from .next_command import (
     after_calls,
     after_path,
@@ -66,22 +66,23 @@ from .waits_for import blocking
 _NOWHERE = Site((), "")
 
 
-def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
+def summarize(profile: Profile, chosen: Whom | None = None, known: Read | None = None) -> Summary:
     """The summary of a profile of off-CPU time, of on-CPU samples, of calls, or of several of these.
 
     Off-CPU time needs the value types ``count``, ``min``, ``max`` beside it; on-CPU samples need ``samples``.
     ``chosen``: how the user chose the processes, for the command that is recommended.
+    ``known``: what `judging.read` has found in it, if that is known already.
     StallscopeError if there is neither. Shares of threads come from ``profile.threads``; where a thread is not
     among them they are unknown, never guessed.
     """
-    summary = _summarize(profile, chosen)
+    summary = _summarize(profile, chosen, known)
     first = tuple(f"{word(comment)}." for comment in summary.comments if is_caveat(comment))
     others = tuple(comment for comment in summary.comments if not is_caveat(comment))
     return replace(summary, answer=(*first, *summary.answer), comments=others)
 
 
 @no_collection()
-def _summarize(profile: Profile, chosen: Whom | None) -> Summary:
+def _summarize(profile: Profile, chosen: Whom | None, known: Read | None) -> Summary:
     names = {value_type.name for value_type in profile.value_types}
     if not (names >= OFF_CPU or names >= ON_CPU or names >= CALLS or EVENTS in names):
         raise StallscopeError(
@@ -89,7 +90,7 @@ def _summarize(profile: Profile, chosen: Whom | None) -> Summary:
             "record it with trace-offcpu, trace-oncpu, trace-wall or trace-ioctl",
         )
     given = profile
-    profile, before, facts = read(given)
+    profile, before, facts = known or read(given)
     sums, threads, roles = facts.sums, facts.threads, facts.roles
     running = running_of(facts.runs, threads)
     contention, gil = tuple(facts.contention), tuple(facts.gil)

@@ -19,6 +19,7 @@ WAKEUP = WakeUp(depth=4), Locks()
 IOCTL = Ioctl()
 CUDA = Ioctl(alone=False), Calls()
 FUNC = Calls()
+SCAN = *WALL, WakeUp(alone=False), Locks(), *CUDA
 
 COMMANDS: Mapping[str, tuple[Measure, ...]] = {
     "trace-offcpu": (OFFCPU,),
@@ -28,6 +29,7 @@ COMMANDS: Mapping[str, tuple[Measure, ...]] = {
     "trace-ioctl": (IOCTL,),
     "trace-cuda": CUDA,
     "trace-func": (FUNC,),
+    "trace-scan": SCAN,
 }
 """Measures by command. Options of a command replace fields of these, and add others."""
 
