@@ -18,7 +18,7 @@ from .measures.protocol import Measure
 SECONDS = 10.0
 """Length of a scan of processes that run already."""
 LEFT_OUT = {"samples": "oncpu", "wakers": "wakeup", "locks": "locks", "ioctls": "ioctl", "calls": "calls"}
-"""What --without takes, and the measures' names."""
+"""Names of measures by what --without takes."""
 
 
 @cli.command(

@@ -24,7 +24,7 @@ class Ender:
 
     name: str
     pids: tuple[int, ...]
-    """Its processes; () for a device."""
+    """Processes of this name that end them; () for a device."""
     time: int
     """ns of waits that it ends."""
 
@@ -47,9 +47,9 @@ class ProcessVerdict:
     score: float
     """ns that are believed to be saved, see `Verdict.score`."""
     verdict: Verdict | None
-    """That of the process with the highest score; None if nothing was judged."""
+    """Verdict on the process with the highest score; None if nothing was judged."""
     ender: Ender | None = None
-    """Who ends most of their waits, if it is another process or a device."""
+    """Process or device that ends most of their waits; None if nobody else does."""
 
     @property
     def share(self) -> float | None:

@@ -28,7 +28,7 @@ class Report:
 
     summary: Summary
     processes: tuple[ProcessVerdict, ...]
-    """Those at work first, by what would be saved."""
+    """Rows for all processes: those at work first, by what would be saved."""
     findings: tuple[str, ...]
     """Sentences on other troubles than those of the answer, the most important first."""
 
