@@ -173,7 +173,8 @@ class GoFunctions:
         offset, size = self._place.offset, self._place.size
         raw = read_string(self._source, offset, size, self._header.names + name)
         self._bytes += MAX_NAME if raw is None else len(raw)
-        return raw.decode("utf-8", "backslashreplace") if raw else None
+        # Where types of functions have a number, symbol tables have a dot.
+        return raw.decode("utf-8", "backslashreplace").replace("·", ".") if raw else None
 
     def _at(self, offset: int, size: int) -> bytes:
         if offset + size > self._place.size:
