@@ -16,8 +16,8 @@ _OF_GO = frozenset(
         *("runtime.templateThread", "os/signal.signal_recv", "runtime.stoplockedm", "runtime.mexit"),
     )
 )
-"""A thread without a goroutine, or whose own one does not run (runtime/proc.go), the monitor, and the reader of signals.
-Programs in C++ and Rust have no such names."""
+"""A thread without a goroutine, or whose own one does not run (runtime/proc.go), the monitor, and the reader of
+signals. Programs in C++ and Rust have no such names."""
 _GO_WAITS = re.compile(
     r"runtime\.(futex|futexsleep|futexwakeup|semasleep|semawakeup|notesleep|notetsleepg?|notetsleep_internal|notewakeup|"
     r"mPark|usleep|osyield|epollwait|netpoll|write1?)|"

@@ -1,4 +1,4 @@
-"""Go's own table of functions, which stripped programs have, too: where it is, and the name of the function at an address.
+"""Go's own table of functions, which stripped programs have, too: where it is, and the function at an address.
 
 The table is .gopclntab: src/runtime/symtab.go, src/internal/abi/symtab.go and src/debug/gosym/pclntab.go of Go's
 source, for Go 1.2, 1.16, 1.18 and 1.20 and newer (the layouts that these versions introduced). Since 1.18 addresses

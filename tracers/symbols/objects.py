@@ -13,8 +13,8 @@ from ..base.budget import Readings, reading
 from ..base.descriptors import Budget, Share
 from ..images.debugfile import find_debug_file, has_lines, verified
 from ..images.elf import MAX_SYMBOLS, ElfError, ElfFile, FileSource, TooMuch
-from ..images.go_table import GoFunctions, find_go_table
 from ..images.files import HOST, Root, open_left
+from ..images.go_table import GoFunctions, find_go_table
 from ..images.maps import Mapping
 from ..images.symtab import Bounds, Symbol, SymbolTable, has_symtab
 from ..unwind.functions import function_bounds
@@ -244,7 +244,8 @@ class ObjectFile:
         elf = self.elf()
         if elf is not None and not self._sought_go and not self.readings.seconds.is_over:
             self._sought_go = True
-            if not any(has_symtab(file) for file in (elf, *(self._debug or ())[:1])):
+            files = [elf, self._debug[0]] if self._debug is not None else [elf]
+            if not any(map(has_symtab, files)):
                 try:
                     with reading(self.path), self.readings.seconds.spent():
                         place = find_go_table(elf)

@@ -62,7 +62,7 @@ def test_go_s_library_is_told_by_the_function_that_the_program_calls() -> None:
 @pytest.mark.parametrize(
     ("names", "expected"),
     [
-        (("systemstack.abi0", "gcMarkDone.func1", "forEachP", "notetsleep", "notetsleep_internal", "futexsleep"), "forEachP"),
+        (("systemstack.abi0", "gcMarkDone.func1", "forEachP", "notetsleep_internal", "futexsleep"), "forEachP"),
         (("mcall", "park_m", "schedule", "lock2", "futexsleep"), "lock2"),
         (("mcall", "futexsleep"), "futex"),
         (("futexsleep",), "futex"),
