@@ -59,7 +59,7 @@ class GoPlace(NamedTuple):
 class GoHeader(NamedTuple):
     """What the header says: offsets in the table."""
 
-    count: int
+    number: int
     names: int
     steps: int
     """Changes of the stack pointer count from here."""
@@ -128,10 +128,10 @@ class GoFunctions:
             self._header = header = go_header(self._at(0, min(_HEADER, place.size)))
         except (struct.error, ValueError) as error:
             raise ElfError("damaged .gopclntab") from error
-        if header.count > most:
+        if header.number > most:
             raise TooMuch(f"over {most:,} symbols")
         kind = np.dtype("<u4" if header.is_new else "<u8")
-        data = self._at(header.functions, (2 * header.count + 1) * kind.itemsize)
+        data = self._at(header.functions, (2 * header.number + 1) * kind.itemsize)
         columns = np.frombuffer(data, kind).astype(np.uint64)
         self._starts = columns[::2] + np.uint64(place.text)
         self._records = columns[1::2]
@@ -143,7 +143,7 @@ class GoFunctions:
         """Names that were not read, because the others of the file are too long."""
 
     def __len__(self) -> int:
-        return self._header.count
+        return self._header.number
 
     def find(self, addresses: NDArray[np.uint64]) -> list[str | None]:
         """The name of the function that covers each virtual address, None where none does."""
