@@ -33,7 +33,7 @@ def root(require: Require) -> None:
 
 @pytest.fixture(scope="session")
 def go_home(tmp_path_factory: pytest.TempPathFactory, require: Require) -> Path:
-    """Where Go keeps what it has compiled, once for all programs."""
+    """Folder in which Go keeps what it has compiled, once for all programs."""
     require(shutil.which("go") is not None, "there is no go (package golang-go)")
     return tmp_path_factory.mktemp("go-home")
 

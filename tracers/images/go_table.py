@@ -57,7 +57,7 @@ class GoPlace(NamedTuple):
 
 
 class GoHeader(NamedTuple):
-    """What the header says: offsets in the table."""
+    """The header's fields: offsets in the table."""
 
     number: int
     names: int
@@ -215,7 +215,7 @@ class _Words:
 
     @property
     def relocations(self) -> NDArray[np.void]:
-        """Those that only add the address at which the file is loaded."""
+        """Relocations that only add the address at which the file is loaded."""
         import numpy as np
 
         if self._relocations is None:
@@ -272,7 +272,7 @@ def _search(elf: ElfFile, wanted: bytes, flags: int) -> Iterator[tuple[int, int]
 
 
 def _text(elf: ElfFile, words: _Words, header: GoHeader, offset: int, vaddr: int) -> int | None:
-    """Where the code begins that the table at ``vaddr`` describes; None when nothing tells."""
+    """Begin of the code that the table at ``vaddr`` describes; None when nothing tells."""
     if text := words.at(vaddr + _TEXT):
         return text
     first = _read(elf, offset + header.functions, 4)
@@ -285,7 +285,7 @@ def _text(elf: ElfFile, words: _Words, header: GoHeader, offset: int, vaddr: int
 
 
 def _read(elf: ElfFile, offset: int, size: int) -> bytes:
-    """So many bytes of the file; b"" where they are not."""
+    """Bytes of the file; b"" where they are not."""
     try:
         return elf.source.read(offset, size)
     except ElfError:

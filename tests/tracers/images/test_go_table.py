@@ -54,7 +54,7 @@ def test_a_relocation_has_the_begin_of_the_code(magic: int) -> None:
 
 @pytest.mark.parametrize("sections", [(".gopclntab", ".go.module"), (".gopclntab",), ()])
 def test_moduledata_has_the_begin_of_the_code(sections: Sequence[str]) -> None:
-    """As of Go 1.26; with the words in the file, and with relocations."""
+    """Go 1.26 and newer: the words are in the file, or relocations have them."""
     table = go_table(GO_20, NAMES)
     assert_named(go_program(table, sections=sections, module=module_data()))
     relocations = [(DATA, TABLE), (DATA + 160, TEXT), (DATA + 176, TEXT)]

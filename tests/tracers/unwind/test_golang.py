@@ -112,7 +112,7 @@ def test_layouts(magic: int) -> None:
 
 
 def test_the_begin_of_the_code_may_be_elsewhere() -> None:
-    """Since Go 1.26 the header does not have it; and there may be no section headers."""
+    """Headers of Go 1.26 and newer do not have it; and there may be no section headers."""
     table = go_table(GO_20, [b"main.f", b"runtime.goexit"])
     for data in (
         go_program(table, sections=(".gopclntab", ".go.module"), module=module_data()),
