@@ -13,11 +13,19 @@ from .ownership import is_own
 _OF_GO = frozenset(
     (
         *("runtime.findRunnable", "runtime.findrunnable", "runtime.stopm", "runtime.sysmon"),
-        *("runtime.templateThread", "os/signal.signal_recv"),
+        *("runtime.templateThread", "os/signal.signal_recv", "runtime.stoplockedm", "runtime.mexit"),
     )
 )
-"""A thread without a goroutine (runtime/proc.go), the monitor, and the reader of signals. Programs in C++ and Rust have
-no such names."""
+"""A thread without a goroutine, or whose own one does not run (runtime/proc.go), the monitor, and the reader of
+signals. Programs in C++ and Rust have no such names."""
+_GO_WAITS = re.compile(
+    r"runtime\.(futex|futexsleep|futexwakeup|semasleep|semawakeup|notesleep|notetsleepg?|notetsleep_internal|notewakeup|"
+    r"mPark|usleep|osyield|epollwait|netpoll|write1?)|"
+    r"(runtime/internal|internal/runtime)/syscall(/linux)?\.\w+"
+)
+"""How Go's runtime waits (runtime/lock_futex.go, os_linux.go, netpoll_epoll.go): what for, their callers tell."""
+_GO_STARTS = re.compile(r"runtime\.(goexit|mcall|systemstack|morestack|mstart[01]?|rt0_go)")
+"""Where stacks of goroutines and of the scheduler begin."""
 LAUNCHER = "CallJavaMainInNewThread"
 """The main thread of Java waits in it for the end of the one that runs the program (src/java.base/*/native/libjli)."""
 _OF_HOTSPOT = frozenset(
@@ -116,6 +124,15 @@ def is_parked(function: str) -> bool:
 def of_go_library(name: str) -> bool:
     """Whether a function is one of Go's standard library."""
     return "." in name and "::" not in name and _GO.match(name) is not None
+
+
+def go_caller(names: Iterable[str], called: str) -> str:
+    """The function of Go's runtime that waits, by means of ``called``. ``names``: a stack of nothing but Go's library,
+    innermost function first."""
+    if not _GO_WAITS.fullmatch(called):
+        return called
+    caller = next((name for name in names if not _GO_WAITS.fullmatch(name)), "")
+    return caller if of_go_library(caller) and not _GO_STARTS.fullmatch(caller) else called
 
 
 def parked_in(frame: Frame) -> str:
