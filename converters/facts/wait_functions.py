@@ -142,6 +142,8 @@ CHILD_WAITS = re.compile(r"node::SyncProcessRunner::\w+")
 """Functions of runtimes that run an event loop until a process has ended: Node.js' (src/spawn_sync.cc)."""
 LOADER, COLLECTIVE = "loader", "collective"
 """What a training job waits in: its loader of data, or an operation in which all ranks meet."""
+STARTED = "started"
+"""What a thread waits for in a call for any event, if that is a process that it has started (`started`)."""
 LOADERS = re.compile(r"(^|.*/)torch/utils/data/dataloader\.py:.*")
 """Functions of Python's libraries (``file:function``) that wait for the next batch: PyTorch's."""
 COLLECTIVES = re.compile(
