@@ -14,7 +14,8 @@ from ..facts.wait_kinds import LOCK, PEER
 from ..facts.wait_kinds import THREAD as FOR_THREAD
 from ..facts.waits import Waits
 from ..facts.wakers import Wakers
-from ..model import Profile, Sample
+from ..model import Frame, Profile, Sample
+from ..model.kinds import kind_of_module
 from ..model.waits_for import (
     COLUMN,
     DEVICE,
@@ -115,6 +116,7 @@ class Blame:
             self._groups[self._group(node)].add(node)
         self._pids = {group: {node.pid for node in nodes} for group, nodes in self._groups.items()}
         self._doings = Doings(graph, profile)
+        self._in_kernel = _in_kernel(profile, graph)
 
     def find(self) -> list[Verdict]:
         """Finds at most one verdict."""
@@ -192,7 +194,7 @@ class Blame:
     def _culprit(self, group: _Group, victim: Node, end: Node) -> _Culprit | None:
         if end.kind == DEVICE:
             return _Culprit(end.name)
-        if end.kind != THREAD or victim == end:
+        if end.kind != THREAD or victim == end or end in self._in_kernel:
             return None
         process, thread = self._graph.names[end]
         if end.pid == victim.pid:
@@ -234,6 +236,23 @@ class Blame:
 
     def _untraced(self, pids: tuple[int, ...]) -> tuple[int, ...]:
         return () if any(node.pid in pids for node in self._graph.traced) else pids
+
+
+def _in_kernel(profile: Profile, graph: WaitGraph) -> set[Node]:
+    """Threads of the kernel that were not traced: they do what a device, or a thread of a process, has asked for."""
+    column = profile.index(COLUMN)
+    found: dict[Node, bool] = {}
+    for sample in profile.samples:
+        if has_waker(sample.stack) and sample.values[column]:
+            end = end_of(chain_of(sample))
+            if end.kind == THREAD and end not in graph.traced and found.get(end, True):
+                frames = chain_stack(sample.stack)
+                found[end] = bool(frames) and all(_is_kernels(frame) for frame in frames)
+    return {node for node, is_kernels in found.items() if is_kernels}
+
+
+def _is_kernels(frame: Frame) -> bool:
+    return frame.module is not None and kind_of_module(frame.module.path) == "kernel"
 
 
 def _where(samples: list[tuple[Sample, int]], whole: int) -> tuple[str, ...]:

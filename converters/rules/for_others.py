@@ -72,9 +72,16 @@ def saves(kind: str) -> float:
 
 
 def _saves(effect: Finding, facts: Facts) -> float:
+    if effect.kind != EVENTS and _may_be_for_work(effect, facts):
+        return thresholds.UNKNOWN_SAVES
     if effect.kind == EVENTS and waits_beside_work(effect, facts):
         return thresholds.EVENTS_BESIDE_WORK_SAVE
     return saves(effect.kind)
+
+
+def _may_be_for_work(effect: Finding, facts: Facts) -> bool:
+    wait = effect.places[0].wait
+    return not (wait.asks or wait.job == STARTED) and facts.are_slight(effect.threads)
 
 
 def waits_beside_work(effect: Finding, facts: Facts) -> bool:
@@ -86,7 +93,7 @@ def waits_beside_work(effect: Finding, facts: Facts) -> bool:
 def _confidence(effect: Finding, cause: Finding | None, facts: Facts) -> float:
     if effect.kind == EVENTS:
         return _saves(effect, facts)
-    if effect.places[0].wait.job != STARTED and facts.are_slight(effect.threads):
+    if _may_be_for_work(effect, facts):
         return thresholds.UNKNOWN_SAVES
     # What others of its process wait for in the same place tells nothing of a main thread that never moved.
     mains = [thread for thread in effect.threads if facts.is_main(thread)]

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.model import Profile, Stack
+from stallscope.converters.model import Module, Profile, Stack
 from stallscope.converters.rules.for_others import effects, find, waits_beside_work
 from stallscope.converters.rules.ranking import judge
 from summary_profiles import (
@@ -169,3 +169,10 @@ def test_a_main_thread_that_never_moved_beside_a_pool_in_the_same_place_delays_n
     main.run(SECOND)
     (verdict,) = find(facts_of(profile))
     assert verdict.confidence == 1
+
+
+def test_who_asks_does_not_wait_for_work() -> None:
+    asks = (*user(EXE, "main"), *user(Module("/usr/lib/libpq.so.5"), "PQexec", "pqWait"), *user(LIBC, "poll"), *POLL[-8:])
+    for stack, confidence in ((READ, 0.2), (asks, 1)):
+        (verdict,) = find(facts_of(whole_host(one(stack, 9 * SECOND, runs=MS))))
+        assert (verdict.kind, verdict.confidence) == ("peer", confidence)

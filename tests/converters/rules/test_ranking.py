@@ -23,6 +23,8 @@ from verdict_profiles import (
     all_waiting,
     blocked,
     deadlocked,
+    ending_with_others,
+    handing_on,
     held_by_gil,
     one,
     sampled,
@@ -148,6 +150,12 @@ ROWS = {
         lambda: beside_polling(waiting(SLEEP)),
         has_samples=False,
     ),
+    "who hands on work waits for a core each time": Row(
+        handing_on,
+        ["for-others", "crowd", "busy"],
+        ["crowd", "for-others", "busy"],
+        lambda: handing_on(200_000),
+    ),
     "they explain what others wait for": Row(
         lambda: with_quota(waiting(READ), 5 * SECOND, pid=1),
         ["quota", "for-others"],
@@ -260,6 +268,21 @@ def test_who_waits_for_both_is_told_once() -> None:
 def test_who_is_stopped_causes_no_wait_of_others() -> None:
     made = beside(waiting(READ), READ, 5, 6, state="stopped")
     assert told(judged(made)) == ["for-others", "held-up"]
+
+
+def test_a_crowd_that_costs_less_does_not_explain_what_its_threads_wait_for() -> None:
+    made = handing_on(200_000)
+    assert told(judged(made)) == ["crowd", "for-others", "busy"]
+    for sample, times in zip(made.samples[::3], made.threads, strict=True):
+        made.samples.append(sample._replace(values=(20 * SECOND, 500, 1, SECOND)))
+        times.wall += 20 * SECOND
+    made.duration_ns = 30 * SECOND
+    assert told(judged(made))[0] == "for-others"
+
+
+def test_who_is_said_to_end_waits_does_not_make_them_an_effect() -> None:
+    (effect,) = (each for each in judged(ending_with_others()).verdicts if each.rule == "for-others")
+    assert effect.score == effect.time == 9 * SECOND
 
 
 def test_cores_that_a_crowd_explains_are_no_other_trouble() -> None:
