@@ -74,9 +74,7 @@ class Judgement(NamedTuple):
 
 _BLAMED = (holder.RULE, ends_with.RULE)
 """Rules of verdicts that tell more of others."""
-_NO_TROUBLES = frozenset(
-    (for_others.RULE, workers.RULE, busy.RULE, still.RULE, deadlock.RULE, gil_main.RULE, *_BLAMED)
-)
+_NO_TROUBLES = frozenset((for_others.RULE, workers.RULE, busy.RULE, still.RULE, deadlock.RULE, gil_main.RULE, *_BLAMED))
 """Rules of verdicts that do not make waits their effects."""
 
 

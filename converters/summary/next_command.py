@@ -145,10 +145,15 @@ def victim_of(told: Answer, blames: int) -> int:
     return told.victim if told.kind in _FOR_OTHERS and told.victim else blames or told.victim
 
 
-def after_path(step: NextStep | None, processes: Sequence[Process], chosen: Whom | None) -> NextStep | None:
-    """Recommends another step than ``step`` if a critical path is known, too."""
+def after_path(
+    step: NextStep | None, processes: Sequence[Process], chosen: Whom | None, untraced: Sequence[int] = ()
+) -> NextStep | None:
+    """Recommends another step than ``step`` if a critical path is known, too. ``untraced``: a process that most of the
+    path goes to, and that was not traced."""
     if not step or step.tells != WHO_ENDS:
         return step
+    if untraced:
+        return NextStep("trace-wakeup", _with_others(scope_of(processes, chosen), untraced), _A_WHILE, WHAT_ENDERS_DO)
     return NextStep("trace-offcpu", scope_of(processes, chosen), WHEN, WHO_WAKES)
 
 

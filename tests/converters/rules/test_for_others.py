@@ -172,7 +172,12 @@ def test_a_main_thread_that_never_moved_beside_a_pool_in_the_same_place_delays_n
 
 
 def test_who_asks_does_not_wait_for_work() -> None:
-    asks = (*user(EXE, "main"), *user(Module("/usr/lib/libpq.so.5"), "PQexec", "pqWait"), *user(LIBC, "poll"), *POLL[-8:])
+    asks = (
+        *user(EXE, "main"),
+        *user(Module("/usr/lib/libpq.so.5"), "PQexec", "pqWait"),
+        *user(LIBC, "poll"),
+        *POLL[-8:],
+    )
     for stack, confidence in ((READ, 0.2), (asks, 1)):
         (verdict,) = find(facts_of(whole_host(one(stack, 9 * SECOND, runs=MS))))
         assert (verdict.kind, verdict.confidence) == ("peer", confidence)

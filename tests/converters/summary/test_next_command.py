@@ -179,6 +179,7 @@ def test_after_a_path_comes_what_happens_when() -> None:
     asked = next_command(Answer((), "thread"), False, ONE)
     step = after_path(asked, ONE, None)
     assert step and step.command == "trace-offcpu -p 7 -d 2 -o when.pftrace"
+    assert after_path(asked, ONE, whom("-n train"), [41]) == step_of("trace-wakeup -p 41 -n train -d 5", WHAT_ENDERS_DO)
     other = next_command(Answer((), "cpu"), False, ONE)
     assert after_path(other, ONE, None) == other
 
