@@ -17,6 +17,7 @@ from ..facts.runs import add_up_runs
 from ..facts.scripts import with_scripts
 from ..facts.started import started_processes, with_waits_for_started
 from ..facts.thread_roles import roles_of
+from ..facts.timed_locks import with_waits_joined
 from ..facts.wait_sums import Sums, add_up_waits, merged_threads
 from ..model import Profile
 from ..model.waits_for import has_wakers, waits_for
@@ -39,6 +40,7 @@ class Read(NamedTuple):
 
 def read(given: Profile) -> Read:
     """Reads what the summary, and all rules, look at."""
+    given = with_waits_joined(given)
     names = {value_type.name for value_type in given.value_types}
     profile, before = with_scripts(with_one_account_each(with_own_ids(given)))
     threads = merged_threads(profile.threads)

@@ -125,7 +125,7 @@ def test_idle_threads_are_no_victims() -> None:
 def test_several_neighbours_of_a_name() -> None:
     profile = ranks(31, HOLDER)
     profile.samples += ranks(30, ("dcgm-exporter-912", 913, "collector")).samples[::3]
-    assert "ends with 2 processes dcgm-exporter (not traced)" in sentence(profile)
+    assert "ends with 2 processes dcgm-exporter (pid 812, 912, not traced)" in sentence(profile)
 
 
 def test_a_thread_of_the_kernel_does_what_others_have_asked_for() -> None:
