@@ -18,7 +18,10 @@ def ends_with(found: EndsWith, trace: int) -> str:
         often = duration(found.time * 1_000_000_000 // trace)
         together = ", all together" if found.waiting > 1 else ""
         text += f": {often} each second{together}"
-    return f"{text}{doing(found.doing)}."
+    does = found.doing
+    if does and len(found.others) == 1:  # a process is one, however many threads it has
+        does = does._replace(several=False)
+    return f"{text}{doing(does)}."
 
 
 def _waiting(found: EndsWith) -> str:

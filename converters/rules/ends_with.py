@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ..facts import thresholds
 from ..facts.facts import Facts
+from ..facts.identity import kernel_id
 from ..facts.idle_evidence import node_of, waiting_for_work
 from ..facts.thread_names import thread_pattern
 from ..facts.wait_kinds import LOCK, PEER
@@ -96,11 +97,16 @@ class _Case(NamedTuple):
 def find(facts: Facts) -> list[Verdict]:
     """The one with the longest time, of threads that do not only wait for work; of event loops, too, if nothing else
     goes on: they may wait for replies."""
+    return about(facts)
+
+
+def about(facts: Facts, pids: frozenset[int] = frozenset()) -> list[Verdict]:
+    """The same, of threads of these processes if any are given (own ids)."""
     if not facts.recorded:
         return []
     loops = {thread for verdict in idle.find(facts) if verdict.finding for thread in verdict.finding.threads}
     left_out = {node_of(thread) for thread in waiting_for_work(facts.roles, facts.sums) - loops}
-    return Blame(facts.recorded.graph, left_out, facts.recorded.profile).find()
+    return Blame(facts.recorded.graph, left_out, facts.recorded.profile).find(frozenset(map(kernel_id, pids)))
 
 
 class Blame:
@@ -118,9 +124,10 @@ class Blame:
         self._doings = Doings(graph, profile)
         self._in_kernel = _in_kernel(profile, graph)
 
-    def find(self) -> list[Verdict]:
-        """Finds at most one verdict."""
-        case = max(self._cases(), key=lambda case: (case.time, case), default=None)
+    def find(self, of: frozenset[int] = frozenset()) -> list[Verdict]:
+        """Finds at most one verdict, of threads of these processes if any are given."""
+        cases = (case for case in self._cases() if not of or of & self._pids[case.group])
+        case = max(cases, key=lambda case: (case.time, case), default=None)
         if case is None:
             return []
         kind = IO if not self._others(case) else FOR_THREAD if case.culprit.tid else PEER

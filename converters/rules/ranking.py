@@ -89,7 +89,17 @@ def judge(facts: Facts) -> Judgement:
     equal = near.as_much(first, ranked[1:]) if first else None
     second = equal or (_second(first, ranked[1:]) if first else None)
     steps = tuple(_of(found, slow_step.RULE))
-    return Judgement(tuple(ranked), first, second, tuple(_of(found, *_BLAMED)), tuple(still_), steps, equal is not None)
+    blamed = tuple(_about_first(_of(found, *_BLAMED), first, facts))
+    return Judgement(tuple(ranked), first, second, blamed, tuple(still_), steps, equal is not None)
+
+
+def _about_first(blamed: Verdicts, first: Verdict | None, facts: Facts) -> Verdicts:
+    """With whom those waits end of which the first sentence tells, if that is known: others may wait for longer."""
+    for each in _of(blamed, ends_with.RULE):
+        if first and first.finding and first.wait_kind != CPU and not each.pids & first.pids:
+            found = ends_with.about(facts, first.pids)
+            blamed = _replaced(blamed, each, found[0] if found else each)
+    return blamed
 
 
 def _ranked(verdicts: Verdicts) -> Verdicts:

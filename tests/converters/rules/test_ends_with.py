@@ -136,3 +136,16 @@ def test_a_thread_of_the_kernel_does_what_others_have_asked_for() -> None:
         stack = tuple(each._replace(module=modules.get(each.module, each.module)) for each in sample.stack)
         profile.samples[i] = sample._replace(stack=stack)
     assert told(profile) is None
+
+
+def test_those_whom_it_is_about() -> None:
+    profile = ranks(61, HOLDER)
+    for pid in (90, 91):
+        profile.samples.append(chained(pid, pid, 9 * SECOND, ("disk-5", 5, "disk"), process="other"))
+        times = ThreadTimes(pid, "other", pid, "other", 10 * SECOND, SECOND, 0, {"interruptible": 9 * SECOND})
+        profile.threads.append(times)
+    blame = Blame(waits_for(profile), set(), profile)
+    for pids, name in ((frozenset[int](), "disk"), (frozenset((20, 21)), "dcgm-exporter"), (frozenset((90,)), "disk")):
+        (verdict,) = blame.find(pids)
+        assert isinstance(verdict.detail, EndsWith) and verdict.detail.name == name
+    assert blame.find(frozenset((7,))) == []
