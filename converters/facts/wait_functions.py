@@ -111,8 +111,11 @@ SELECTS_FOR_PEER = re.compile(r"(Connection\.)?_poll|(Popen\.)?_communicate|curl
 """Functions of Python's multiprocessing and subprocess that do it with a selector, and libcurl's for one transfer."""
 CLIENT_CALLS = re.compile(r"connect|getaddrinfo|getnameinfo|gethostby\w+")
 """Functions of the C library that ask somebody and wait for the answer."""
-CLIENTS = re.compile(r"PQ[a-z]\w*|mysql_(real_|send_)?(query|connect)\w*|curl_easy_perform|redisGetReply\w*")
-"""The same of other libraries: libpq, libmariadb, libcurl, hiredis."""
+CLIENTS = re.compile(
+    r"PQ[a-z]\w*|mysql_(real_|send_)?(query|connect)\w*|curl_easy_perform|redisGetReply\w*|_php_stream_open_wrapper_ex"
+)
+"""The same of other libraries: libpq, libmariadb, libcurl, hiredis; of PHP, which waits in it for the reply of a server
+(main/streams/streams.c, ext/standard/http_fopen_wrapper.c)."""
 CLIENT_SCRIPTS = re.compile(
     r"(^|.*/)(http/client\.py:(getresponse|begin|_read_status)|socket\.py:create_connection|"
     r"smtplib\.py:(connect|getreply)|ftplib\.py:(connect|getline)|imaplib\.py:_get_response|"

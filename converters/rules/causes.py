@@ -123,9 +123,15 @@ def causes_among(
             runs[key].append(thread)
         elif places:
             groups[key][thread] = places
-    found = [running(facts, members) for members in runs.values()]
+    found = [_mostly_one(facts, running(facts, members)) for members in runs.values()]
     found += [made for key, members in groups.items() if (made := waiting(facts, str(key[2]), members))]
     return [cause for cause in found if cause.wall and cause.time >= thresholds.CAUSE * cause.wall]
+
+
+def _mostly_one(facts: Facts, cause: Finding) -> Finding:
+    """The thread that has most of the time, alone; all of them if there is none."""
+    first = running(facts, cause.threads[:1])
+    return first if first.time >= thresholds.MOSTLY_ONE * cause.time else cause
 
 
 def _mostly(facts: Facts, thread: Thread, kinds: tuple[str, ...]) -> tuple[str, list[Place]]:
