@@ -11,8 +11,9 @@ from ..model.waits_for import COLUMN
 from ..model.wakers import has_waker, own_part
 from .wait_kinds import LOCK
 from .waits import Waits
+from .wakers import NOBODY
 
-_TIMER, _OPEN, _UNKNOWN = "[timer]", "[still waiting]", "[unknown waker]"
+_TIMER = "[timer]"
 _Wait = tuple[object, object, Stack]
 """Whose it is, and where."""
 
@@ -24,7 +25,7 @@ def with_waits_joined(profile: Profile) -> Profile:
         return profile
     ended: dict[_Wait, list[int]] = defaultdict(list)
     for i, sample in enumerate(profile.samples):
-        if has_waker(sample.stack) and sample.label("waker") not in (_TIMER, _OPEN, _UNKNOWN) and sample.values[0]:
+        if has_waker(sample.stack) and sample.label("waker") not in (_TIMER, *NOBODY) and sample.values[0]:
             key = _wait(sample)
             if key in timed:
                 ended[key].append(i)

@@ -101,7 +101,7 @@ def find(facts: Facts) -> list[Verdict]:
 
 
 def about(facts: Facts, pids: frozenset[int] = frozenset()) -> list[Verdict]:
-    """The same, of threads of these processes if any are given (own ids)."""
+    """Finds it among threads of these processes, if any are given (own ids)."""
     if not facts.recorded:
         return []
     loops = {thread for verdict in idle.find(facts) if verdict.finding for thread in verdict.finding.threads}

@@ -94,7 +94,7 @@ def judge(facts: Facts) -> Judgement:
 
 
 def _about_first(blamed: Verdicts, first: Verdict | None, facts: Facts) -> Verdicts:
-    """With whom those waits end of which the first sentence tells, if that is known: others may wait for longer."""
+    """Tells with whom those waits end that are in the first sentence, if it is known: others may wait for longer."""
     for each in _of(blamed, ends_with.RULE):
         if first and first.finding and first.wait_kind != CPU and not each.pids & first.pids:
             found = ends_with.about(facts, first.pids)

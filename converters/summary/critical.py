@@ -105,7 +105,7 @@ def critical_of(profile: Profile, graph: WaitGraph | None = None) -> Critical | 
 
 
 def _untraced_name(graph: WaitGraph, node: Node) -> str:
-    """As `model.critical.thread_name`. A thread that was not traced may only have the name of its program."""
+    """Name like `model.critical.thread_name`. A thread that was not traced may only have the name of its program."""
     process, thread = graph.names[node]
     own = "" if thread in ("", process, process.split(" ")[0]) else f" ({thread})"
     return f"{process}{own}-{node.tid}"

@@ -386,12 +386,7 @@ PIKA = "/venv/lib/python3.11/site-packages/pika/adapters/blocking_connection.py"
         ((*script((PIKA, "BlockingChannel.basic_publish")), *EPOLL_WAIT), "peer", True),
         ((*script((HTTP, "HTTPConnection.getresponse")), *user(LIBC, "recv"), *SOCKET), "peer", True),
         ((*user(Module("/usr/lib/libpq.so.5"), "PQgetResult"), *user(LIBC, "poll"), *POLLS), "peer", True),
-        (
-            (*user(PHP, "_php_stream_open_wrapper_ex", "_php_stream_get_line"), *user(LIBC, "poll"), *POLLS),
-            "peer",
-            True,
-        ),
-        ((*user(PHP, "_php_stream_get_line"), *user(LIBC, "poll"), *POLLS), "events", False),
+        ((*user(PHP, "_php_stream_open_wrapper_ex"), *user(LIBC, "poll"), *POLLS), "peer", True),
         ((*user(POSTGRES, "SyncRepWaitForLSN", "WaitLatch", "WaitEventSetWait"), *EPOLL_WAIT), "peer", True),
         ((*user(LIBC, "recv"), *SOCKET), "peer", False),
         ((*user(LIBC, "poll"), *POLLS), "events", False),

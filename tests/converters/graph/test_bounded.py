@@ -50,7 +50,7 @@ def test_redistributed_time_counts_too() -> None:
 
 
 def test_who_only_ends_chains_is_no_rare_one() -> None:
-    """What is between is left out, with its edges."""
+    """Threads between are left out, with their edges."""
     chain = chained(7, 7, 90, ("app-7", 8, "io"), ("p-102", 102, "t"))
     graph = without_victims(waits_for(profile_of(chain)), {Node(THREAD, 7, 8)})
     graph.edges = {pair: edge for pair, edge in graph.edges.items() if node(102) not in pair}

@@ -146,6 +146,6 @@ def file_locked(other: str, where: Stack, neighbours: int = 0) -> Profile:
     ],
 )
 def test_who_may_have_a_lock_on_a_file(profile: Profile, told: tuple[tuple[int, int], ...] | None) -> None:
-    """It may have started a program. Of many names, those of the same one are related."""
+    """Holders may have started a program. Of many names, those of the same one are related."""
     (held,) = (each for each in find(facts_of(profile)) if each.kind == "file-lock")
     assert (held.cause.threads if held.cause else None) == told

@@ -3,12 +3,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from processes import process, threads
 from stallscope.converters.model import Frame, Profile, Stack
-from stallscope.converters.model.neighbours import Neighbour
 from stallscope.converters.rules.ranking import judge
 from stallscope.converters.summary import answer
-from stallscope.converters.summary.answer import Answer
 from stallscope.converters.summary.figures import Wait
 from stallscope.converters.summary.summarize import summarize
 from summary_profiles import (
@@ -378,37 +375,3 @@ def test_what_others_do_meanwhile_is_told_once() -> None:
     first, second, *_ = sentences(profile)
     assert "load → read" in first and "; meanwhile the main thread " in first
     assert "load → open" in second and "meanwhile" not in second
-
-
-def endless(stack: Stack, ended: int = 0) -> Answer:
-    """The answer to a wait of 10 s that does not end, beside shorter ones that do."""
-    profile = empty()
-    main = Tracee(profile, 1, "app", 1, "app").wait(stack, "interruptible", 10 * SECOND - ended, still=True)
-    if ended:
-        main.run(MS).wait(stack, "interruptible", ended, 3)
-    facts = facts_of(profile)
-    return answer.answer(summarize(profile), facts, judge(facts))
-
-
-@pytest.mark.parametrize(
-    ("told", "is_endless"),
-    [
-        (endless(receiving("fetch")), True),
-        (endless(receiving("fetch"), 4 * SECOND), True),
-        (endless(receiving("fetch"), 6 * SECOND), False),
-        (endless(locking("take")), True),
-        (endless(SLEEP), False),
-    ],
-)
-def test_waits_that_do_not_end(told: Answer, is_endless: bool) -> None:
-    assert told.is_endless == is_endless
-
-
-@pytest.mark.parametrize("user_of_cores", [Neighbour("mine", 99, 4 * SECOND, "0-3"), None])
-def test_those_that_have_the_cores_are_named(user_of_cores: Neighbour | None) -> None:
-    made = empty()
-    process(made, 7, "train")
-    threads(made, 7, "train", "train", 6, on_cpu=SECOND, runnable=8 * SECOND)
-    made.neighbours = [user_of_cores] if user_of_cores else []
-    facts = facts_of(made)
-    assert answer.answer(summarize(made), facts, judge(facts)).names_takers == (user_of_cores is not None)
