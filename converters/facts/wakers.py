@@ -27,6 +27,10 @@ class Waker(NamedTuple):
     """See `wait_sites.Site`; empty for interrupts."""
 
 
+TIMEOUT = Waker("[timer]", "", ())
+"""The timer of a thread's own."""
+
+
 class WokenBy(NamedTuple):
     """A waker, and the time in ns of the waits that it has ended."""
 
