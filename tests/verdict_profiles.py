@@ -183,6 +183,19 @@ def stepping(every: int | None = 20) -> Profile:
     return profile
 
 
+def handing_on(runs: int = 50_000, woken: float = 1.0, kind: Stack = READ) -> Profile:
+    """Four processes that share a core, and wait for each other after they have run for so long; this part of their
+    waiting for a core comes right after these waits."""
+    profile = empty()
+    for pid in range(10, 14):
+        add_process(profile, pid, "app", cpus="0")
+        waits = 2 * SECOND // runs
+        thread = Tracee(profile, pid, "app", pid, "app").run(2 * SECOND).wait(kind, "interruptible", 3 * SECOND, waits)
+        thread.wait(kind, "runnable-woken", round(5 * SECOND * woken), waits)
+        thread.wait(COMPUTE, "runnable-preempted", round(5 * SECOND * (1 - woken)), 500)
+    return profile
+
+
 def taking_turns(
     threads: int = 4, used: float = 1.0, waits: float = 0.75, other: float = 0.0, first: float | None = None
 ) -> Profile:

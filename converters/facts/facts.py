@@ -15,6 +15,7 @@ from .contention import Contention
 from .coordinators import coordinators
 from .gil import GilShare
 from .runs import Runs
+from .started import Started
 from .thread_names import name_pattern, thread_pattern
 from .thread_roles import ThreadRoles, only_waits
 from .wait_kinds import HALTED
@@ -49,6 +50,7 @@ class Beside(NamedTuple):
     steps: Sequence[Steps] = ()
     ranks: Mapping[int, int] = {}
     """The ranks of processes in their job, by pid."""
+    started: Started = {}  # noqa: RUF012 (it never changes)
 
 
 class Facts:
@@ -67,7 +69,7 @@ class Facts:
         self.accounts = beside.accounts or tuple(threads.values())
         self.contention, self.gil, self.pools = beside.contention, beside.gil, beside.pools
         self.runs, self.neighbours, self.recorded = beside.runs, beside.neighbours, beside.recorded
-        self.steps, self.ranks = beside.steps, beside.ranks
+        self.steps, self.ranks, self.started = beside.steps, beside.ranks, beside.started
         self.pids_moving = frozenset(pid for pid, tid in threads if (pid, tid) not in roles.still)
         self.still_pids = frozenset(pid for pid, _ in roles.still) - self.pids_moving
         """Processes in which no thread moved."""
@@ -120,7 +122,9 @@ class Facts:
             switches[thread[0]] += sum(total.count for total in self.waits_of(thread).values())
         least = thresholds.AT_WORK_SWITCHES * self.duration / 1e9
         enough = thresholds.AT_WORK_CPU * self.duration
-        return frozenset(pid for pid in on_cpu if on_cpu[pid] >= enough or switches[pid] >= least)
+        found = {pid for pid in on_cpu if on_cpu[pid] >= enough or switches[pid] >= least}
+        starters = {pid for (pid, _), pids in self.started.items() if pids & found}
+        return frozenset(found | starters)
 
     def mains(self) -> list[Thread]:
         """Main threads of the processes at work; if there are none, of those that moved; else of all. In place of a

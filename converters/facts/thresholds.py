@@ -108,6 +108,11 @@ HERD_ALIKE = Threshold(2 / 3, "of the most wake-ups", "All of a herd are woken a
 
 # Threads and cores.
 CROWDED = Threshold(1.2, "threads that want a core, per core", "With fewer, each thread soon gets one.")
+HANDS_ON = Threshold(
+    100_000,
+    "ns on a core per wait",
+    "Who runs for longer before it waits for others again does more than to hand on work.",
+)
 CROWD_WAITS = Threshold(0.2, "share of the time in which they could run", "Shorter waits for a core do not matter.")
 CROWD_CORE = Threshold(0.05, "cores", "Less waiting for a core, over all threads, does not matter.")
 CROWD_MEMBER = Threshold(0.05, "share of the crowd's time", "Programs with less are not named among a crowd.")

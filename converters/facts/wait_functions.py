@@ -111,8 +111,11 @@ SELECTS_FOR_PEER = re.compile(r"(Connection\.)?_poll|(Popen\.)?_communicate|curl
 """Functions of Python's multiprocessing and subprocess that do it with a selector, and libcurl's for one transfer."""
 CLIENT_CALLS = re.compile(r"connect|getaddrinfo|getnameinfo|gethostby\w+")
 """Functions of the C library that ask somebody and wait for the answer."""
-CLIENTS = re.compile(r"PQ[a-z]\w*|mysql_(real_|send_)?(query|connect)\w*|curl_easy_perform|redisGetReply\w*")
-"""Functions of libraries beside the C library that wait for an answer: libpq, libmariadb, libcurl, hiredis."""
+CLIENTS = re.compile(
+    r"PQ[a-z]\w*|mysql_(real_|send_)?(query|connect)\w*|curl_easy_perform|redisGetReply\w*|_php_stream_open_wrapper_ex"
+)
+"""Functions of libraries beside the C library that wait for an answer: libpq, libmariadb, libcurl, hiredis; of PHP,
+which waits in it for the reply of a server (main/streams/streams.c, ext/standard/http_fopen_wrapper.c)."""
 CLIENT_SCRIPTS = re.compile(
     r"(^|.*/)(http/client\.py:(getresponse|begin|_read_status)|socket\.py:create_connection|"
     r"smtplib\.py:(connect|getreply)|ftplib\.py:(connect|getline)|imaplib\.py:_get_response|"
@@ -143,6 +146,8 @@ CHILD_WAITS = re.compile(r"node::SyncProcessRunner::\w+")
 """Functions of runtimes that run an event loop until a process has ended: Node.js' (src/spawn_sync.cc)."""
 LOADER, COLLECTIVE = "loader", "collective"
 """Parts of a training job that wait: its loader of data, and an operation in which all ranks meet."""
+STARTED = "started"
+"""Part that a thread waits for in a call for any event, if that is a process that it has started (`started`)."""
 LOADERS = re.compile(r"(^|.*/)torch/utils/data/dataloader\.py:.*")
 """Functions of Python's libraries (``file:function``) that wait for the next batch: PyTorch's."""
 COLLECTIVES = re.compile(

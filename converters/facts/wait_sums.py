@@ -65,6 +65,12 @@ class Place:
             self._others = {}
         self._others[id(stack)] = self._others.get(id(stack), (0, stack))[0] + time, stack
 
+    def as_wait(self, wait: Wait) -> Place:
+        """Place like this one, in which a thread waits for something else than the place alone tells."""
+        made = Place(self.state, self.site, wait)
+        made._first, made._time, made._others = self._first, self._time, self._others
+        return made
+
     @property
     def stack(self) -> Stack:
         """The stack of most of the time: all its frames, as they were recorded. () if none was. Equal stacks count as

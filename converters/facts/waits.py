@@ -87,7 +87,7 @@ class Wait(NamedTuple):
     asks: bool = False
     """Whether the wait is for the answer to what the program itself has asked: never for work."""
     job: str = ""
-    """The part of a training job: `LOADER`, `COLLECTIVE`; "" if it is none of them."""
+    """The part of a training job: `LOADER`, `COLLECTIVE`; or `STARTED`; "" if it is none of them."""
     join: bool = False
     """Whether the wait is for the end of another thread."""
     few: bool = False

@@ -20,6 +20,7 @@ from ..facts.wait_functions import (
     LOCKS_OF_PROGRAMS,
     ROW_LOCK,
     SERVERS,
+    STARTED,
     TAKE_GIL,
 )
 from ..facts.wait_kinds import CHILD, EVENTS, HALTED, LOCK, PEER, SLEEP, THREAD
@@ -34,7 +35,11 @@ _FOR_WHOM = {
     CHILD: ("a process to end", "processes to end"),
     EVENTS: ("events", "events"),
 }
-_FOR_JOB = {LOADER: ("its data loader", "their data loaders"), COLLECTIVE: ("other ranks", "other ranks")}
+_FOR_JOB = {
+    LOADER: ("its data loader", "their data loaders"),
+    COLLECTIVE: ("other ranks", "other ranks"),
+    STARTED: ("a process that it has started", "processes that they have started"),
+}
 """Words for what a part of a training job is to one thread, and to several."""
 _KNOWN_LOCKS = {
     TAKE_GIL: "Python's interpreter lock (GIL)",

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.wait_causes import held_cause
-from ..facts.wait_kinds import HALTED, HELD, LOCK, PEER
+from ..facts.wait_kinds import CHILD, HALTED, HELD, LOCK, PEER
 from ..facts.wait_sums import Place, Thread
 from .causes import causes_among, own_kinds
 from .finding import CPU, Finding, Key, by_time, findings
@@ -36,12 +36,16 @@ def _verdict(facts: Facts, held: Finding) -> Verdict:
 
 def _holder(facts: Facts, held: Finding) -> Finding | None:
     """Work of main threads of related processes, and of other threads of the same one, that do not wait for a lock
-    which they share: one may have it."""
-    if len(facts.process_names) > thresholds.RELATED_NAMES:
-        return None
-    asked = [thread for thread in facts.own if thread[0] == thread[1] and thread[0] not in held.pids]
-    asked += [thread for thread in facts.own if thread[0] in held.pids and thread not in held.threads]
+    which they share: one may have it. Of many processes, those of the same name are related."""
+    few = len(facts.process_names) <= thresholds.RELATED_NAMES
+    mine = {facts.process_of(thread) for thread in held.threads}
+    others = [thread for thread in facts.own if thread[0] == thread[1] and thread[0] not in held.pids]
+    asked = [thread for thread in others if few or facts.process_of(thread) in mine]
+    if few:
+        asked += [thread for thread in facts.own if thread[0] in held.pids and thread not in held.threads]
     found = causes_among(facts, asked, own_kinds(PEER), idle_too=True)
+    if not found and kind_of(held) == FILE_LOCK:  # its holder may have started a program
+        found = causes_among(facts, asked, (CHILD,), idle_too=True)
     return max(found, key=lambda of: (of.time / of.wall, of.threads), default=None)
 
 

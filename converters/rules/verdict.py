@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..facts.wait_causes import DRIVERS_CALL
-from ..facts.wait_functions import COLLECTIVE, LOADER, OF_DATABASES, TAKE_GIL
+from ..facts.wait_functions import COLLECTIVE, LOADER, OF_DATABASES, STARTED, TAKE_GIL
 from ..facts.wait_kinds import CHILD, EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD
 from ..facts.wait_sums import Place
 from .finding import CPU, Finding, sleeps_again
@@ -97,7 +97,7 @@ def kind_of(finding: Finding) -> str:
     if finding.places and finding.places[0].wait.gpu:
         return GPU
     if finding.places and (job := finding.places[0].wait.job):
-        return SLOW_LOADER if job == LOADER else COLLECTIVE
+        return {LOADER: SLOW_LOADER, STARTED: CHILD}.get(job, COLLECTIVE)
     if sleeps_again(finding):
         return POLLING
     if finding.kind not in (LOCK, HELD) or not finding.places:

@@ -9,13 +9,14 @@ from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.identity import kernel_id
 from ..facts.sampling import are_few, shown_share
-from ..facts.wait_kinds import LOCK
+from ..facts.wait_kinds import EVENTS, LOCK, PEER
+from ..facts.wakers import TIMEOUT
 from ..model.remarks import WaitsHidden
 from ..phrases.gil import gil_sentence
 from ..phrases.remarks import tells_the_rest
 from ..phrases.sentences import Sentences, everyone
 from ..phrases.words import listed, on_cores
-from ..rules import busy, crowd, deadlock, gil_main
+from ..rules import busy, crowd, deadlock, for_others, gil_main, held_up, workers
 from ..rules.finding import Finding
 from ..rules.ranking import Judgement, is_of_gil
 from ..rules.verdict import Verdict
@@ -24,6 +25,7 @@ from .figures import Running, Summary
 from .functions_at_work import by_function
 from .lock_holders import beside_lock
 
+_OF_WAITS = (held_up.RULE, for_others.RULE, workers.RULE)
 NO_WAIT = "trouble"
 """`Answer.kind` for problems with threads and cores."""
 
@@ -44,6 +46,11 @@ class Answer:
     """Verdicts of which it tells."""
     victim: int = 0
     """The kernel's id of the thread that waits most in the first sentence and has moved; 0 if there is none."""
+    is_endless: bool = False
+    """Most of what the first sentence tells are waits that had not ended with the trace, or ended with a timeout of
+    their own, and that no traced thread explains."""
+    names_takers: bool = False
+    """It names those that had the cores, or says that these threads outnumber them."""
 
 
 def answer(summary: Summary, facts: Facts, judgement: Judgement) -> Answer:
@@ -75,6 +82,8 @@ def answer(summary: Summary, facts: Facts, judgement: Judgement) -> Answer:
         judged=first.kind,
         told=tuple(filter(None, (first, follows))),
         victim=kernel_id(min(first.pids)) if is_gil else _victim(first.finding, facts),
+        is_endless=_is_endless(first, facts),
+        names_takers=any(_names_takers(each) for each in (first, follows) if each),
     )
 
 
@@ -95,6 +104,24 @@ def _tells_of_gil(first: Verdict, summary: Summary) -> bool:
 def _victim(finding: Finding | None, facts: Facts) -> int:
     moving = (thread for thread in (finding.threads if finding else ()) if not facts.are_still((thread,)))
     return next((tid for _, thread in moving if (tid := kernel_id(thread))), 0)
+
+
+def _names_takers(verdict: Verdict) -> bool:
+    detail = verdict.detail
+    if isinstance(detail, crowd.Crowd):
+        return bool(detail.takers) or not detail.others_have_cores
+    return isinstance(detail, busy.Busy) and bool(detail.takers)
+
+
+def _is_endless(verdict: Verdict, facts: Facts) -> bool:
+    """See `Answer.is_endless`. Threads of one process that wait for each other are all traced."""
+    finding = verdict.finding
+    if not finding or verdict.cause or verdict.rule not in _OF_WAITS or finding.kind not in (LOCK, PEER, EVENTS):
+        return False
+    waits = (facts.waits_of(thread) for thread in finding.threads)
+    sums = [of[place] for of in waits for place in finding.places if place in of]
+    by_nobody = sum(each.open_time + each.wakers.get(TIMEOUT, 0) for each in sums)
+    return by_nobody >= thresholds.MOSTLY * finding.time
 
 
 def with_blame(sentences: tuple[str, ...], blamed: str) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from ..facts.waits import wait_of
 from ..model import Profile
 from ..model.critical import NOT_TRACED, CriticalPath, segment_name, thread_name
 from ..model.states import RUNNABLE, RUNNING
+from ..model.waits_for import Node, WaitGraph
 
 if TYPE_CHECKING:
     from ..model.scheduling import Scheduling
@@ -74,20 +75,23 @@ class Critical:
         }
 
 
-def critical_of(profile: Profile) -> Critical | None:
-    """The figures of a profile's path, if it has one."""
+def critical_of(profile: Profile, graph: WaitGraph | None = None) -> Critical | None:
+    """The figures of a profile's path, if it has one. ``graph``: of who ended waits, by threads, which knows names of
+    those that were not traced."""
     path, scheduling = profile.critical, profile.scheduling
     if path is None or scheduling is None:
         return None
     sites = Sites()
     sums: dict[tuple[str, int, str, tuple[str, ...]], list[int]] = {}
     rows: dict[tuple[str, int], int] = {}
+    untraced = {node.tid: _untraced_name(graph, node) for node in graph.names if node.tid} if graph else {}
     for segment in path.segments:
         frames: tuple[str, ...] = ()
         if segment.stack >= 0:
             site = sites.of(scheduling.stacks[segment.stack])
             frames = (*site.frames, *([site.kernel] if site.kernel else []))
-        key = segment_name(scheduling, segment), segment.tid, segment.state, frames
+        name = untraced.get(segment.tid) if segment.thread < 0 else None
+        key = name or segment_name(scheduling, segment), segment.tid, segment.state, frames
         total = sums.setdefault(key, [0, 0])
         total[0] += segment.time
         total[1] += 1
@@ -98,6 +102,24 @@ def critical_of(profile: Profile) -> Critical | None:
     tid = int(scheduling.threads["tid"][path.thread])
     name, last = thread_name(scheduling, path.thread), _unfinished(scheduling, path, sites)
     return Critical(name, tid, path.wall, len(path.segments), tuple(parts), last)
+
+
+def _untraced_name(graph: WaitGraph, node: Node) -> str:
+    """Name like `model.critical.thread_name`. A thread that was not traced may only have the name of its program."""
+    process, thread = graph.names[node]
+    own = "" if thread in ("", process, process.split(" ")[0]) else f" ({thread})"
+    return f"{process}{own}-{node.tid}"
+
+
+def untraced_on(critical: Critical, graph: WaitGraph) -> tuple[int, ...]:
+    """The process that was not traced, if most of the path goes to one of its threads."""
+    times: Counter[int] = Counter()
+    for part in critical.parts:
+        if part.state == NOT_TRACED:
+            times[part.tid] += part.time
+    tid, most = max(times.items(), key=lambda entry: (entry[1], entry[0]), default=(0, 0))
+    pids = {node.pid for node in graph.names if node.tid == tid and node.pid}
+    return tuple(pids) if most >= thresholds.DOES_MOSTLY * critical.wall > 0 else ()
 
 
 def _kind(scheduling: Scheduling, row: int) -> str:

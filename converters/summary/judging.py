@@ -15,7 +15,9 @@ from ..facts.ranks import ranks_of
 from ..facts.runs import SAMPLED as ON_CPU
 from ..facts.runs import add_up_runs
 from ..facts.scripts import with_scripts
+from ..facts.started import started_processes, with_waits_for_started
 from ..facts.thread_roles import roles_of
+from ..facts.timed_locks import with_waits_joined
 from ..facts.wait_sums import Sums, add_up_waits, merged_threads
 from ..model import Profile
 from ..model.waits_for import has_wakers, waits_for
@@ -38,10 +40,13 @@ class Read(NamedTuple):
 
 def read(given: Profile) -> Read:
     """Reads what the summary, and all rules, look at."""
+    given = with_waits_joined(given)
     names = {value_type.name for value_type in given.value_types}
     profile, before = with_scripts(with_one_account_each(with_own_ids(given)))
     threads = merged_threads(profile.threads)
+    started = started_processes(threads)
     sums: Sums = add_up_waits(profile, threads) if names >= OFF_CPU else {}
+    sums = with_waits_for_started(sums, threads, started)
     runs = add_up_runs(profile, threads) if names >= ON_CPU else {}
     recorded = _recorded(given, profile) if sums and has_wakers(given) else None
     evidence = idle_by_evidence(sums, threads, recorded.graph) if recorded else {}
@@ -50,7 +55,7 @@ def read(given: Profile) -> Read:
     pools = functools.partial(pools_of_libraries, profile)
     contention = contention_of(profile)
     of_all = profile.threads, contention, gil, pools, profile.neighbours, recorded, runs, profile.steps
-    beside = Beside(*of_all, ranks_of(profile))
+    beside = Beside(*of_all, ranks_of(profile), started)
     return Read(profile, before, Facts(sums, threads, roles, profile.duration_ns, beside))
 
 

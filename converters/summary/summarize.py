@@ -40,7 +40,7 @@ from .call_places import is_joined
 from .call_time import answer_of_times, call_times
 from .calls import CALLS, Calls, add_up_calls, answer_of_calls
 from .core_takers import Cores
-from .critical import critical_of, critical_sentence
+from .critical import critical_of, critical_sentence, untraced_on
 from .events import EVENTS, answer_of_events, counted_events
 from .few_samples import few_of_threads
 from .figures import NAMELESS, Process, Summary, Times, Wait, Who
@@ -124,7 +124,7 @@ def _summarize(profile: Profile, chosen: Whom | None, known: Read | None) -> Sum
         answers=tuple(profile.answers),
         locks=tuple(profile.locks),
         gil=gil,
-        critical=critical_of(profile),
+        critical=critical_of(profile, facts.recorded.graph if facts.recorded else None),
         kernel_threads=len(roles.kernel),
         blocking=blocking(facts.recorded.graph, waiting_for_work(roles, sums)) if facts.recorded else None,
         steps=tuple(profile.steps),
@@ -147,7 +147,8 @@ def _summarize(profile: Profile, chosen: Whom | None, known: Read | None) -> Sum
             victim, untraced = (ends.victim, ends.untraced) if ends else (0, ())
             step = after_wakers(step, own, chosen, victim_of(told, victim), untraced)
         else:
-            step = after_path(step, own, chosen)
+            on_path = untraced_on(summary.critical, facts.recorded.graph) if summary.critical else ()
+            step = after_path(step, own, chosen, on_path)
     path = critical_sentence(summary.critical) if summary.critical else ""
     # The user asked for steps.
     told_all = (*sentences_of_steps(summary.steps), path, *with_blame(told.sentences, blamed), of_gil)

@@ -26,6 +26,7 @@ from verdict_profiles import (
     FSYNC,
     SWAP_IN,
     blocked,
+    handing_on,
     held_by_gil,
     herd,
     one,
@@ -129,6 +130,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "HERD_WAKEUPS": (Pin(99, 100, lambda x: pins.is_herd(herd(often=x))),),
     "HERD_ALIKE": (Pin(0.66, 0.67, lambda x: pins.is_herd(herd(last=x))),),
     "CROWDED": (Pin(1.19, 1.21, lambda x: pins.is_crowd(8, cores=2, waits=4 * x - 2)),),
+    "HANDS_ON": (Pin(99_000, 101_000, lambda x: judge(facts_of(handing_on(round(x)))).verdicts[0].rule),),
     "CROWD_WAITS": (Pin(0.195, 0.205, lambda x: pins.is_crowd(8, cores=8 * (1 - x), waits=8 * x)),),
     "CROWD_CORE": (
         Pin(0.049, 0.051, lambda x: pins.is_crowd(2, cores=0.15, waits=x)),

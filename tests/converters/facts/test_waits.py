@@ -374,6 +374,7 @@ def test_waits_of_a_training_job(below: Stack, job: str) -> None:
     assert wait_of(stack, "runnable-woken").job == ""
 
 
+PHP = Module("/usr/sbin/php-fpm8.2")
 PIKA = "/venv/lib/python3.11/site-packages/pika/adapters/blocking_connection.py"
 
 
@@ -385,6 +386,7 @@ PIKA = "/venv/lib/python3.11/site-packages/pika/adapters/blocking_connection.py"
         ((*script((PIKA, "BlockingChannel.basic_publish")), *EPOLL_WAIT), "peer", True),
         ((*script((HTTP, "HTTPConnection.getresponse")), *user(LIBC, "recv"), *SOCKET), "peer", True),
         ((*user(Module("/usr/lib/libpq.so.5"), "PQgetResult"), *user(LIBC, "poll"), *POLLS), "peer", True),
+        ((*user(PHP, "_php_stream_open_wrapper_ex"), *user(LIBC, "poll"), *POLLS), "peer", True),
         ((*user(POSTGRES, "SyncRepWaitForLSN", "WaitLatch", "WaitEventSetWait"), *EPOLL_WAIT), "peer", True),
         ((*user(LIBC, "recv"), *SOCKET), "peer", False),
         ((*user(LIBC, "poll"), *POLLS), "events", False),

@@ -4,6 +4,7 @@ import pytest
 from stallscope.converters.model import Profile, Stack
 from stallscope.converters.rules.held_up import find, held_up
 from summary_profiles import (
+    CHILD,
     EXE,
     LIBC,
     MS,
@@ -116,3 +117,35 @@ def test_another_thread_that_may_have_the_lock(stack: Stack, state: str, share: 
     assert (held.cause is not None) is told
     if held.cause:
         assert held.cause.threads == ((1, 2),)
+
+
+def file_locked(other: str, where: Stack, neighbours: int = 0) -> Profile:
+    """A build waits for a file's lock for the whole trace; another process waits elsewhere; so many others compute."""
+    flock = (
+        *user(EXE, "main", "open_target"),
+        *user(LIBC, "flock"),
+        *kernel("__x64_sys_flock", "locks_lock_inode_wait"),
+    )
+    profile = empty()
+    Tracee(profile, 1, "build", 1, "build").wait(flock, "interruptible", 10 * SECOND, still=True)
+    Tracee(profile, 5, other, 5, other).run(MS).wait(where, "interruptible", 10 * SECOND - MS, 3)
+    for pid in range(20, 20 + neighbours):
+        Tracee(profile, pid, chr(pid + 77), pid, "x").run(10 * SECOND)
+    return profile
+
+
+@pytest.mark.parametrize(
+    ("profile", "told"),
+    [
+        (file_locked("build", CHILD), ((5, 5),)),
+        (file_locked("build", CHILD, neighbours=7), ((5, 5),)),
+        (file_locked("build", SLEEP, neighbours=7), ((5, 5),)),
+        (file_locked("check", CHILD, neighbours=7), None),
+        (file_locked("build", READ), None),
+        (file_locked("check", CHILD, neighbours=1), ((20, 20),)),
+    ],
+)
+def test_who_may_have_a_lock_on_a_file(profile: Profile, told: tuple[tuple[int, int], ...] | None) -> None:
+    """Holders may have started a program. Of many names, those of the same one are related."""
+    (held,) = (each for each in find(facts_of(profile)) if each.kind == "file-lock")
+    assert (held.cause.threads if held.cause else None) == told

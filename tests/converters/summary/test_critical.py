@@ -8,7 +8,9 @@ import numpy as np
 from stallscope.converters.model import Frame, Profile
 from stallscope.converters.model.critical import NOT_TRACED, CriticalPath, Segment
 from stallscope.converters.model.scheduling import NO_STACK, THREAD, Scheduling
-from stallscope.converters.summary.critical import Contribution, critical_of, critical_sentence, with_alike
+from stallscope.converters.model.waits_for import THREAD as WAKER
+from stallscope.converters.model.waits_for import Node, WaitGraph
+from stallscope.converters.summary.critical import Contribution, critical_of, critical_sentence, untraced_on, with_alike
 
 
 def made() -> Profile:
@@ -108,3 +110,22 @@ def test_a_wait_that_had_not_ended_is_not_the_threads_own() -> None:
 
 def test_profile_without_a_path() -> None:
     assert critical_of(Profile([])) is None
+
+
+def test_who_was_not_traced_may_have_a_name_all_the_same() -> None:
+    graph = WaitGraph()
+    graph.names = {
+        Node(WAKER, 98, 99): ("python import.py", "python"),
+        Node(WAKER, 98, 97): ("python import.py", "w"),
+        Node("timer", name="[timer]"): ("[timer]", ""),
+    }
+    profile = compiling()
+    critical = critical_of(profile, graph)
+    assert critical and [each.thread for each in critical.parts if each.tid == 99] == ["python import.py-99"]
+    assert untraced_on(critical, graph) == ()
+    assert profile.critical
+    for tid, name in ((99, "python import.py-99"), (97, "python import.py (w)-97"), (96, "thread-96")):
+        path = replace(profile.critical, segments=(Segment(0, 60, -1, tid, NOT_TRACED, NO_STACK, (0,)),))
+        critical = critical_of(replace(profile, critical=path), graph)
+        assert critical and critical.parts[0].thread == name
+        assert untraced_on(critical, graph) == ((98,) if tid > 96 else ())
