@@ -53,7 +53,6 @@ def in_libc(*names: str) -> Stack:
             "work",
         ),
         ((*in_libc("wait4"), *kernel("kernel_wait4", "do_wait")), "interruptible", "child"),
-        ((*in_libc("fsync"), *kernel("__x64_sys_fsync", "__refrigerator")), "uninterruptible", "stopped"),
         ((*in_libc("fsync"), *kernel("__x64_sys_fsync", "__refrigerator")), "other", "stopped"),
         ((*in_libc("read"), *kernel("get_signal", "do_freezer_trap")), "interruptible", "stopped"),
         (TOPK, "uninterruptible", "lock"),

@@ -8,10 +8,10 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
-from pprof_wire import fields, loaded, number, packed, profile, saved, text
+from pprof_wire import fields, loaded, number, packed, profile, saved, text, with_comment
 from stallscope.converters import pprof
 from stallscope.converters.base.errors import StallscopeError
-from stallscope.converters.model import Frame, Module, Sample, ThreadTimes, ValueType
+from stallscope.converters.model import Frame, Module, Sample, ValueType
 from stallscope.converters.model.asked_values import AskedValues
 from stallscope.converters.model.copies import Copies
 from stallscope.converters.model.details import Function, Mapping, renamed
@@ -116,14 +116,6 @@ def forged(**changes: Any) -> str:
     return json.dumps({"version": 1, "value_types": [], "processes": [process | changes]})
 
 
-def forged_thread(**changes: Any) -> str:
-    """Metadata with a thread of two seconds."""
-    times = ThreadTimes(1, "x", 1, "x", wall=2 * 10**9, on_cpu=0, runnable=0, blocked={}, switches=0, exited=False)
-    thread = {name: value for name, value in asdict(times).items() if name not in ("pid_life", "tid_life", "count")}
-    types = [["cpu", "nanoseconds", "sum", ""]]
-    return json.dumps({"version": 1, "value_types": types, "threads": [thread | changes]})
-
-
 @pytest.mark.parametrize(
     "meta",
     [
@@ -140,13 +132,6 @@ def forged_thread(**changes: Any) -> str:
         '{"version":1,"value_types":[],"lost":{"stacks":-1}}',
         json.dumps({"version": 1, "value_types": [], "lost": {"stacks": 1 << 64}}),
         '{"version":1,"value_types":[],"threads":[{"pid":1}]}',
-        forged_thread(wall=-1),
-        forged_thread(on_cpu=1 << 64),
-        forged_thread(runnable=-1),
-        forged_thread(switches=-1),
-        forged_thread(blocked={"interruptible": -1}),
-        forged_thread(on_cpu=6 * 10**9),
-        forged_thread(on_cpu=3 * 10**9, runnable=2 * 10**9, blocked={"interruptible": 10**9}),
         '{"version":1,"value_types":[],"processes":[{"pid":1}]}',
         '{"version":1,"value_types":[],"calls":[{"pid":1}]}',
         '{"version":1,"value_types":[],"shared":[{"name":"x"}]}',
@@ -187,27 +172,6 @@ def forged_thread(**changes: Any) -> str:
 def test_a_forged_comment_is_reported(meta: str) -> None:
     with pytest.raises(StallscopeError, match="damaged"):
         loaded(with_comment(meta))
-
-
-def test_a_possible_thread_is_read() -> None:
-    (thread,) = loaded(with_comment(forged_thread(on_cpu=5 * 10**9))).threads
-    assert thread.on_cpu == 5 * 10**9, "clocks of some engines differ"
-
-
-def test_a_newer_version_is_not_called_damaged() -> None:
-    with pytest.raises(StallscopeError, match=r"a newer version .* version 2, not 1") as raised:
-        loaded(with_comment('{"version":2}'))
-    assert "damaged" not in str(raised.value)
-    assert raised.value.remedy == "read it with the version that recorded it"
-
-
-def with_comment(meta: str) -> bytes:
-    comment = b"stallscope:" + meta.encode()
-    head = text(1, number(1, 1) + number(2, 2)) + number(13, 3)
-    strings = (
-        text(6, "") + text(6, "cpu") + text(6, "nanoseconds") + number(6, len(comment)).replace(b"\x30", b"\x32", 1)
-    )
-    return head + strings + comment
 
 
 def test_answers_of_files_from_before_values_were_counted() -> None:
