@@ -92,7 +92,7 @@ def test_who_mostly_waits_for_a_core(runnable: int, kind: str) -> None:
 
 @pytest.mark.parametrize(("waits_ms", "found"), [(920, False), (420, True)])
 def test_idle_threads_that_only_wake_up_late(waits_ms: int, found: bool) -> None:
-    """They sleep in a steady interval, and wait for a core after each sleep."""
+    """Threads that sleep in a steady interval, and wait for a core after each sleep, may be told or not."""
     profile = Host().wait(7, 7, TICK, waits_ms, TIMER, each=10).made()
     (thread,) = profile.threads
     thread.runnable, thread.on_cpu = thread.on_cpu, 0
