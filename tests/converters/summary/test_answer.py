@@ -321,7 +321,7 @@ def test_nothing_but_idle_threads() -> None:
 
 
 def test_nothing_but_threads_that_sleep_in_steady_intervals() -> None:
-    """Such threads may wait for work, or ask again and again for something."""
+    """Sleeping threads may wait for work, or ask again and again for something."""
     profile = empty()
     thread = Tracee(profile, 1, "p", 1, "p").run(SECOND).wait(SLEEP, "interruptible", 4 * SECOND, 40)
     thread.wait(POOL, "interruptible", 3 * SECOND, 9)
