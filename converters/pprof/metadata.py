@@ -230,7 +230,7 @@ def _thread(entry: Any) -> ThreadTimes:
 
 
 def _possible(thread: ThreadTimes) -> ThreadTimes:
-    """Returns this thread. ValueError if it has done more than its time allows; clocks of some engines differ a little."""
+    """Returns this thread. ValueError if it did more than its time allows; clocks of some engines differ a little."""
     done = (thread.on_cpu, thread.runnable, *thread.blocked.values())
     _require(all(0 <= figure < _MOST for figure in (*done, thread.wall, thread.switches)), "figures of threads")
     _require(not thread.wall or sum(done) <= 2 * thread.wall + _SLACK, "figures of threads")
