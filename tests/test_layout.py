@@ -42,7 +42,6 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "converters/base/errors.py": "one exception without logic",
     "converters/model/neighbours.py": "one dataclass without logic",
     "converters/model/gil.py": "dataclasses without logic",
-    "converters/pprof/metadata.py": "private part of converters/pprof: tests/converters/pprof/test_decoder.py",
     "converters/pprof/schema.py": "private part of converters/pprof: tests/converters/pprof/test_decoder.py",
     "converters/readers/base/options.py": "one dataclass without logic",
     "converters/summary/call_ioctls.py": "with the sentences: tests/converters/summary/test_call_ioctl_sentence.py",

@@ -40,6 +40,9 @@ BY_KERNEL = {
     "do_wait": CHILD,  # kernel/exit.c
 }
 """The kind of an interruptible wait, by the innermost function of the kernel that is not the scheduler's."""
+FREEZERS = {"__refrigerator", "do_freezer_trap"}
+"""kernel/freezer.c, kernel/signal.c: functions in which a control group's freezer, or a suspended host, keeps a thread,
+wherever it was."""
 KERNEL_LOCKS = re.compile(
     r"_*(rt_)?(mutex_lock|rwsem_down_|down_(read|write|interruptible|killable|timeout)?|rwbase_|rtmutex|percpu_rwsem|"
     r"locks_lock_inode_wait|fcntl_setlk|posix_lock_|lock_sock|ww_mutex)"

@@ -31,6 +31,7 @@ from .wait_functions import (
     CONNECTIONS,
     EVENT_WAITS,
     FEW_EVENTS,
+    FREEZERS,
     FUTEX_WAITS,
     JOINS,
     KERNEL_LOCKS,
@@ -180,6 +181,8 @@ class _Below(NamedTuple):
             return UNKNOWN
         if state in _BY_STATE:
             return _BY_STATE[state]
+        if self.kernel in FREEZERS:
+            return HALTED
         if lock or KERNEL_LOCKS.match(self.kernel):
             return LOCK
         if state == INTERRUPTIBLE or (state == OTHER and self._shows_who_ends_it()):

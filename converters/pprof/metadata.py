@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
 from typing import Any, NamedTuple, TypeVar
 
+from ..base.errors import StallscopeError
 from ..model import Profile, ThreadTimes, ValueType
 from ..model.asked_values import AskedValues
 from ..model.call_ioctls import CallIoctls
@@ -37,6 +38,8 @@ _PREFIX = "stallscope:"
 _VERSION = 1
 _MOST = 1 << 64
 """Numbers that are divided stay below this: the result fits into a float."""
+_SLACK = 10**9
+"""So many nanoseconds more than twice its time a thread may have done."""
 _Flat = TypeVar("_Flat", CallIoctls, Copies, Neighbour)
 _THREAD_LIVES, _PROCESS_LIVES = ("pid_life", "tid_life", "count"), ("pid_life",)
 """Fields that are 1 in most threads and processes."""
@@ -144,16 +147,18 @@ def in_comments(comments: list[str]) -> str | None:
 def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     """Inverse of `encode`: fills ``profile``, returns its columns and whether it should have details.
 
-    Raises ValueError for text that `encode` did not write.
+    Raises ValueError for text that `encode` did not write, and StallscopeError for that of a newer version.
     """
     try:
         meta = json.loads(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    _require(isinstance(meta, dict) and meta.get("version") == _VERSION, f"not version {_VERSION}")
+    _require(isinstance(meta, dict), "object expected")
+    _check_version(meta.get("version"))
     profile.title = _text(meta.get("title", ""))
     profile.host = _text(meta.get("host", ""))
     profile.lost = _counts(meta.get("lost", {}))
+    _require(all(0 <= number < _MOST for number in profile.lost.values()), "what was lost")
     profile.threads = [_thread(entry) for entry in _list(meta.get("threads", []))]
     processes = _list(meta.get("processes", []))
     scripts = _list(meta.get("scripts", [""] * len(processes)))
@@ -187,6 +192,15 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     return columns, meta.get("foreign") is True
 
 
+def _check_version(version: Any) -> None:
+    if isinstance(version, int) and _VERSION < version < _MOST:
+        raise StallscopeError(
+            f"a newer version of these commands wrote this profile: its data have version {version}, not {_VERSION}",
+            "read it with the version that recorded it",
+        )
+    _require(version == _VERSION, f"not version {_VERSION}")
+
+
 def _column(entry: Any) -> Column:
     _require(isinstance(entry, list) and len(entry) == 4, "value type")
     name, unit, aggregate, label = map(_text, entry)
@@ -198,19 +212,29 @@ def _thread(entry: Any) -> ThreadTimes:
     _require(isinstance(entry, dict), "thread")
     entry = {"creator": 0} | entry  # missing in files before 0.1
     _require(entry.keys() == {f.name for f in fields(ThreadTimes)} - {*_THREAD_LIVES}, "thread")
-    return ThreadTimes(
-        pid=_integer(entry["pid"]),
-        process=_text(entry["process"]),
-        tid=_integer(entry["tid"]),
-        thread=_text(entry["thread"]),
-        wall=_integer(entry["wall"]),
-        on_cpu=_integer(entry["on_cpu"]),
-        runnable=_integer(entry["runnable"]),
-        blocked=_counts(entry["blocked"]),
-        switches=_integer(entry["switches"]),
-        exited=bool(entry["exited"]),
-        creator=_integer(entry["creator"]),
+    return _possible(
+        ThreadTimes(
+            pid=_integer(entry["pid"]),
+            process=_text(entry["process"]),
+            tid=_integer(entry["tid"]),
+            thread=_text(entry["thread"]),
+            wall=_integer(entry["wall"]),
+            on_cpu=_integer(entry["on_cpu"]),
+            runnable=_integer(entry["runnable"]),
+            blocked=_counts(entry["blocked"]),
+            switches=_integer(entry["switches"]),
+            exited=bool(entry["exited"]),
+            creator=_integer(entry["creator"]),
+        )
     )
+
+
+def _possible(thread: ThreadTimes) -> ThreadTimes:
+    """Returns this thread. ValueError if it did more than its time allows; clocks of some engines differ a little."""
+    done = (thread.on_cpu, thread.runnable, *thread.blocked.values())
+    _require(all(0 <= figure < _MOST for figure in (*done, thread.wall, thread.switches)), "figures of threads")
+    _require(not thread.wall or sum(done) <= 2 * thread.wall + _SLACK, "figures of threads")
+    return thread
 
 
 def _neighbour(entry: Any) -> Neighbour:

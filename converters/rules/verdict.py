@@ -35,7 +35,7 @@ KINDS = {
     THREAD: "waits for another thread of the process",
     EVENTS: "waits for one of several events",
     SLEEP: "sleeps until a timer ends it",
-    HALTED: "stopped by a signal or a debugger",
+    HALTED: "stopped by a signal, a debugger or a freezer",
     CORES: "more threads want to run than there are cores for them",
     QUOTA: "stopped by the CPU quota of a control group",
     POOL_ANEW: "threads are created and end all the time",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..base.units import plural, share
+from ..base.units import duration, plural, share
 from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.identity import kernel_id
+from ..facts.idle_evidence import PERIODIC
 from ..facts.sampling import are_few, shown_share
-from ..facts.wait_kinds import EVENTS, LOCK, PEER
+from ..facts.wait_kinds import EVENTS, LOCK, PEER, SLEEP
 from ..facts.wakers import TIMEOUT
 from ..model.remarks import WaitsHidden
 from ..phrases.gil import gil_sentence
@@ -21,7 +22,7 @@ from ..rules.finding import Finding
 from ..rules.ranking import Judgement, is_of_gil
 from ..rules.verdict import Verdict
 from .few_samples import few_of_work, hidden_part
-from .figures import Running, Summary
+from .figures import Running, Summary, Wait
 from .functions_at_work import by_function
 from .lock_holders import beside_lock
 
@@ -134,8 +135,20 @@ def _nothing(summary: Summary) -> str:
     others = sum(wait.time for wait in summary.waits if not (wait.idle or wait.runnable))
     if idle and others <= thresholds.HARDLY * idle:
         nothing, when = ("Hardly anything", "nearly all the time") if others else ("Nothing", "all the time")
+        asleep = [wait for wait in summary.waits if wait.idle and wait.idle_by == PERIODIC and wait.kind == SLEEP]
+        if sum(wait.time for wait in asleep) > thresholds.MOSTLY * idle:
+            return _asleep(nothing, max(asleep, key=lambda wait: wait.time))
         return f"{nothing} but idle threads: {plural(summary.times.threads, 'thread')}, waiting for work {when}."
     return "No wait of significance was recorded." if others else "No wait was recorded."
+
+
+def _asleep(nothing: str, longest: Wait) -> str:
+    """Sentence on threads that only sleep, as a program does that asks again and again for something, too."""
+    sleeps = f"{plural(longest.count, 'sleep')}, mean {duration(longest.mean)}"
+    return (
+        f"{nothing} but threads that sleep in steady intervals, most of it in {' → '.join(longest.frames)} ({sleeps}): "
+        "they have nothing to do, or ask again and again for something that does not happen."
+    )
 
 
 def _of_samples(summary: Summary) -> tuple[str, ...]:

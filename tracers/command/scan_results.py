@@ -76,9 +76,10 @@ def show_again(path: str, *, as_json: bool) -> int:
     from ...converters.readers import parallel
     from ...converters.readers.base.options import ReadOptions
     from ...converters.scan.report import report_of
-    from ...converters.summary.showing import as_shown
+    from ...converters.summary.showing import as_shown, check_processes
 
     ((_, profile),) = parallel.read_all([folder.capture_of(path)], ReadOptions(), "", jobs=1)
+    check_processes(profile)
     report = report_of(profile)
     report = replace(report, summary=as_shown(report.summary, profile))
     show(report, sys.stdout or io.StringIO(), as_json=as_json)

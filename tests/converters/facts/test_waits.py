@@ -53,6 +53,8 @@ def in_libc(*names: str) -> Stack:
             "work",
         ),
         ((*in_libc("wait4"), *kernel("kernel_wait4", "do_wait")), "interruptible", "child"),
+        ((*in_libc("fsync"), *kernel("__x64_sys_fsync", "__refrigerator")), "other", "stopped"),
+        ((*in_libc("read"), *kernel("get_signal", "do_freezer_trap")), "interruptible", "stopped"),
         (TOPK, "uninterruptible", "lock"),
         (TOPK, "interruptible", "lock"),
         ((*in_libc("flock"), *kernel("__x64_sys_flock", "locks_lock_inode_wait")), "interruptible", "lock"),

@@ -58,8 +58,10 @@ _CALLS = partial(
 )
 CALLS = _CALLS(threads=st.lists(_CALLS(tid=UINT64, tid_life=UINT64, thread=TEXT), max_size=2))
 LABELS = st.dictionaries(TEXT, TEXT | INT64, max_size=4).map(lambda labels: tuple(sorted(labels.items())))
-COUNTS = st.dictionaries(TEXT, st.integers(0), max_size=3)
-THREADS = st.builds(ThreadTimes, *[INT64, TEXT, INT64, TEXT, INT64, INT64, INT64, COUNTS, INT64], st.booleans(), INT64)
+COUNTS = st.dictionaries(TEXT, UINT64, max_size=3)
+WALLS, PARTS = st.integers(2**60, 2**63), st.integers(0, 2**58)
+BLOCKED = st.dictionaries(TEXT, PARTS, max_size=3)
+THREADS = st.builds(ThreadTimes, INT64, TEXT, INT64, TEXT, WALLS, PARTS, PARTS, BLOCKED, UINT64, st.booleans(), INT64)
 LIMITS = st.builds(CpuLimit, TEXT, UINT64, st.integers(1, 10**6), UINT64, UINT64, UINT64)
 PROCESSES = st.builds(
     ProcessTimes,
