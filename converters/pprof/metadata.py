@@ -3,8 +3,8 @@
 It is one JSON object with ``version``, ``title``, ``host``, ``lost``, ``threads`` (the fields of ThreadTimes),
 ``processes`` (those of ProcessTimes, except the script and the ranks; omitted if there are none), ``calls`` and
 ``shared`` (those of CallTimes and SharedCall, its dictionaries as lists; omitted if there are none), ``call_ioctls``,
-``copies``, ``answers``, ``locks``, ``gil``, ``neighbours`` and ``steps`` (those of CallIoctls, Copies, AskedValues,
-LockTimes, GilTimes, Neighbour and Steps; omitted if there are none), ``scripts`` and ``ranks`` (one per process;
+``copies``, ``answers``, ``locks``, ``file_locks``, ``gil``, ``neighbours`` and ``steps`` (those of CallIoctls, Copies,
+AskedValues, LockTimes, FileLock, GilTimes, Neighbour and Steps; omitted if there are none), ``scripts`` and ``ranks`` (one per process;
 omitted if there are none), ``lives`` (of threads and of processes: the index, and the fields with a default, of those
 that have other values; omitted if none has), ``display`` (how the answer was shown; omitted if it was not),
 ``value_types`` (``[name, unit, aggregate, label key]``, the key "" for a sum), ``generated`` (the comments for people,
@@ -26,6 +26,7 @@ from ..model.asked_values import AskedValues
 from ..model.call_ioctls import CallIoctls
 from ..model.calls import BUCKETS, CallTimes
 from ..model.copies import Copies
+from ..model.file_locks import FileLock
 from ..model.neighbours import Neighbour
 from ..model.processes import LATENCY_BUCKETS, THREAD_VARIABLES, CpuLimit, ProcessTimes, cpu_set
 from ..model.ranks import LABELS
@@ -37,7 +38,7 @@ _PREFIX = "stallscope:"
 _VERSION = 1
 _MOST = 1 << 64
 """Numbers that are divided stay below this: the result fits into a float."""
-_Flat = TypeVar("_Flat", CallIoctls, Copies, Neighbour)
+_Flat = TypeVar("_Flat", CallIoctls, Copies, FileLock, Neighbour)
 _THREAD_LIVES, _PROCESS_LIVES = ("pid_life", "tid_life", "count"), ("pid_life",)
 """Fields that are 1 in most threads and processes."""
 
@@ -85,7 +86,7 @@ def encode(profile: Profile, columns: list[Column], generated: list[str], *, wit
         meta["lives"] = lives
     if profile.shared:
         meta["shared"] = [_shared_fields(call) for call in profile.shared]
-    for name in ("calls", "call_ioctls", "copies", "answers", "locks", "gil", "neighbours"):
+    for name in ("calls", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil", "neighbours"):
         if entries := getattr(profile, name):
             meta[name] = [asdict(each) for each in entries]
     others = {
@@ -171,6 +172,7 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     profile.copies = [_flat(Copies, entry) for entry in _list(meta.get("copies", []))]
     profile.answers = [_answer(entry) for entry in _list(meta.get("answers", []))]
     profile.locks = [locks.decoded(entry) for entry in _list(meta.get("locks", []))]
+    profile.file_locks = [_flat(FileLock, entry) for entry in _list(meta.get("file_locks", []))]
     profile.gil = [locks.decoded_gil(entry) for entry in _list(meta.get("gil", []))]
     profile.steps = [steps.decoded(entry) for entry in _list(meta.get("steps", []))]
     profile.display = display.decoded(meta["display"]) if meta.get("display") is not None else None
