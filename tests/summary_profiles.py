@@ -207,5 +207,6 @@ def facts_of(profile: Profile, pools: Callable[[], Collection[int]] | None = Non
         Recorded(profile, waits_for(profile)) if has_wakers(profile) else None,
         runs or ({LOST: {}} if has_samples else {}),
         profile.steps,
+        file_locks=profile.file_locks,
     )
     return Facts(sums, threads, roles_of(sums, threads), profile.duration_ns, known)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..model import Profile, ThreadTimes
+from ..model.file_locks import FileLock
 from ..model.neighbours import Neighbour
 from ..model.steps import Steps
 from ..model.waits_for import WaitGraph
@@ -49,6 +50,7 @@ class Beside(NamedTuple):
     steps: Sequence[Steps] = ()
     ranks: Mapping[int, int] = {}
     """The ranks of processes in their job, by pid."""
+    file_locks: Sequence[FileLock] = ()
 
 
 class Facts:
@@ -67,7 +69,7 @@ class Facts:
         self.accounts = beside.accounts or tuple(threads.values())
         self.contention, self.gil, self.pools = beside.contention, beside.gil, beside.pools
         self.runs, self.neighbours, self.recorded = beside.runs, beside.neighbours, beside.recorded
-        self.steps, self.ranks = beside.steps, beside.ranks
+        self.steps, self.ranks, self.file_locks = beside.steps, beside.ranks, beside.file_locks
         self.pids_moving = frozenset(pid for pid, tid in threads if (pid, tid) not in roles.still)
         self.still_pids = frozenset(pid for pid, _ in roles.still) - self.pids_moving
         """Processes in which no thread moved."""

@@ -50,7 +50,7 @@ def read(given: Profile) -> Read:
     pools = functools.partial(pools_of_libraries, profile)
     contention = contention_of(profile)
     of_all = profile.threads, contention, gil, pools, profile.neighbours, recorded, runs, profile.steps
-    beside = Beside(*of_all, ranks_of(profile))
+    beside = Beside(*of_all, ranks_of(profile), profile.file_locks)
     return Read(profile, before, Facts(sums, threads, roles, profile.duration_ns, beside))
 
 

@@ -18,6 +18,7 @@ from ..model.next_step import (
     REST,
     RUNS_TOO,
     WHAT_ENDERS_DO,
+    WHAT_HOLDER_DOES,
     WHICH_IOCTLS,
     WHO_ENDS,
     WHO_ENDS_IN_CALLS,
@@ -61,6 +62,8 @@ def next_command(
         return others
     if told.judged == COLLECTIVE and not told.explained and (ranks := _ranks(processes, chosen)):
         return NextStep("trace-wall", ranks, _A_WHILE, ALL_RANKS)
+    if told.holder:
+        return NextStep("trace-wall", Whom(("-p", str(told.holder))), _A_WHILE, WHAT_HOLDER_DOES)
     tool, options, tells = _shows(told, has_samples, waits)
     return NextStep(tool, scope_of(processes, chosen), options, tells)
 

@@ -123,6 +123,7 @@ def _summarize(profile: Profile, chosen: Whom | None) -> Summary:
         answers=tuple(profile.answers),
         locks=tuple(profile.locks),
         gil=gil,
+        file_locks=tuple(profile.file_locks),
         critical=critical_of(profile),
         kernel_threads=len(roles.kernel),
         blocking=blocking(facts.recorded.graph, waiting_for_work(roles, sums)) if facts.recorded else None,
