@@ -61,11 +61,12 @@ def file_holder(
     of = max(times.values())
     seen = {owner: max(each.seen for each in entries) for owner, entries in found.items()}
     owner = max(seen, key=lambda pid: (seen[pid], -pid))
+    made = _holder(found[owner], traced, seen[owner], of)
+    # Who waits for it, too, has it at the looks at which the others wait: these are no measure.
+    whole = made.looks if owner in waiting else of
     # Of short waits only some were looked at.
-    noise = 1 / math.sqrt(of) if waits > of else 0
-    if seen[owner] < (thresholds.HELD_MOSTLY + noise) * of:
-        return None
-    return _holder(found[owner], traced, seen[owner], of)
+    noise = 1 / math.sqrt(whole) if waits > whole else 0
+    return made if made.seen >= (thresholds.HELD_MOSTLY + noise) * whole else None
 
 
 def _holder(entries: Sequence[FileLock], traced: Collection[int], seen: int, of: int) -> FileHolder:

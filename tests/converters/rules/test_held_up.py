@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from file_lock_profiles import SEEN, held, waits_for
 from stallscope.converters.model import Profile, Stack
+from stallscope.converters.phrases.sentences import Sentences
 from stallscope.converters.rules.held_up import find, held_up
 from summary_profiles import (
     EXE,
@@ -116,3 +120,62 @@ def test_another_thread_that_may_have_the_lock(stack: Stack, state: str, share: 
     assert (held.cause is not None) is told
     if held.cause:
         assert held.cause.threads == ((1, 2),)
+
+
+def told(profile: Profile) -> str:
+    """Sentence on the lock of a file."""
+    facts = facts_of(profile)
+    (verdict,) = find(facts)
+    assert verdict.kind == "file-lock"
+    return Sentences(facts).of(verdict)
+
+
+BLOCKED = "100.0 % of the time of the main thread of p1 is blocked in main → build → flock, waiting in "
+BLOCKED += "locks_lock_inode_wait (1 wait, mean 10.0 s, max 10.0 s)"
+
+
+def test_the_holder_of_a_lock_on_a_file() -> None:
+    assert told(held(SEEN)) == f"{BLOCKED}; gzip (pid 9, not traced) has the lock of /srv/db.lock all the time."
+    assert told(held()) == f"{BLOCKED}."
+
+
+def test_what_the_holder_does_is_told_if_it_is_traced() -> None:
+    profile = held(waits_for(1, 9), sleeper=9)
+    does = "meanwhile the main thread of p9 sleeps for 100.0 % of its time in main → nap → clock_nanosleep"
+    assert told(profile) == f"{BLOCKED}; p9 (pid 9) has the lock of /srv/db.lock all the time; {does}."
+
+
+def test_who_else_is_traced_is_not_taken_for_the_holder() -> None:
+    """It sleeps, but does not have the lock."""
+    assert "meanwhile" in told(held(sleeper=8))
+    assert "meanwhile" not in told(held(SEEN, sleeper=8))
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"seen": 9}, "gzip (pid 9, not traced) has the lock of /srv/db.lock whenever this was looked at"),
+        ({"seen": 1, "looks": 1}, "gzip (pid 9, not traced) has the lock of /srv/db.lock at the one look at this"),
+        ({"first": 4, "last": 4}, "has the lock of byte 4 of /srv/db.lock all the time"),
+        ({"first": 4, "last": 1999}, "has the lock of bytes 4 to 1,999 of /srv/db.lock all the time"),
+        ({"first": 4}, "has the lock of bytes 4 to the end of /srv/db.lock all the time"),
+        ({"path": ""}, "has the lock of a file whose name is not known all the time"),
+        ({"owner": ""}, "; a process (pid 9, not traced) has the lock"),
+        ({"owner": "", "owner_ended": True}, "; a process that has ended (pid 9) has the lock"),
+        ({"owner_ended": True}, "all the time, from a process that took it and has ended"),
+        ({"sharers": 1}, "all the time, together with 1 process that shares its open file"),
+        ({"sharers": 2}, "all the time, together with 2 processes that share its open file"),
+    ],
+)
+def test_words_for_the_holder(changed: dict[str, object], words: str) -> None:
+    assert words in told(held(replace(SEEN, **changed)))  # type: ignore[arg-type]
+
+
+def test_it_was_seen_to_have_it_for_most_of_the_time() -> None:
+    both = waits_for(1, 9, seen=6), waits_for(1, 8, seen=4)
+    assert "p9 (pid 9, not traced) has the lock of /srv/db.lock at 6 of 10 looks" in told(held(*both))
+
+
+def test_those_who_take_turns_have_no_holder() -> None:
+    turns = waits_for(1, 2, seen=5), waits_for(2, 1, seen=5)
+    assert "has the lock" not in told(held(*turns, pids=(1, 2), waits=3000))
