@@ -14,7 +14,8 @@ SEEN = FileLock("flock", "app", 1, "gzip", 9, False, 0, PATH, 8 << 20 | 1, 99, 0
 
 
 def waits_for(pid: int, owner: int, path: str = PATH, seen: int = 10, looks: int = 10) -> FileLock:
-    return replace(SEEN, pid=pid, owner_pid=owner, owner=f"p{owner}", process=f"p{pid}", path=path, seen=seen, looks=looks)
+    names = {"owner": f"p{owner}", "process": f"p{pid}", "path": path}
+    return replace(SEEN, pid=pid, owner_pid=owner, seen=seen, looks=looks, **names)
 
 
 def held(*seen: FileLock, pids: tuple[int, ...] = (1,), waits: int = 1, sleeper: int = 0) -> Profile:

@@ -41,8 +41,6 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "converters/facts/wait_kinds.py": "declarations: tests/converters/facts/test_waits.py",
     "converters/base/errors.py": "one exception without logic",
     "converters/model/neighbours.py": "one dataclass without logic",
-    "converters/model/file_locks.py": "one dataclass without logic",
-    "converters/phrases/file_locks.py": "with what it tells: tests/converters/rules/test_held_up.py",
     "converters/model/gil.py": "dataclasses without logic",
     "converters/pprof/metadata.py": "private part of converters/pprof: tests/converters/pprof/test_decoder.py",
     "converters/pprof/schema.py": "private part of converters/pprof: tests/converters/pprof/test_decoder.py",

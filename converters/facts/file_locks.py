@@ -1,4 +1,4 @@
-"""Who has the locks on files for which threads wait, as was seen now and then."""
+"""Holders of the locks on files for which threads wait, as was seen now and then."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class FileHolder(NamedTuple):
 def file_holder(
     file_locks: Sequence[FileLock], waiting: Collection[int], traced: Collection[int], waits: int
 ) -> FileHolder | None:
-    """Who has the lock for which these processes wait, for most of the time; None if nobody is known to, or they take
+    """Holder of the lock for which these processes wait, for most of the time; None if nobody is known to, or they take
     turns. ``waits``: of each. Pids are the kernel's."""
     found: dict[int, list[FileLock]] = defaultdict(list)
     times: dict[int, int] = defaultdict(int)
@@ -109,7 +109,7 @@ def file_lock_json(lock: FileLock) -> dict[str, Any]:
     return {
         "kind": json_text(lock.kind),
         "file": json_text(lock.path),
-        "device": f"{lock.device >> 20:x}:{lock.device & 0xFFFFF:x}",
+        "device": lock.device_numbers,
         "inode": lock.inode,
         "first_byte": lock.first,
         "last_byte": lock.last or None,

@@ -46,3 +46,8 @@ class FileLock:
     """ns from the beginning of the trace until the first time."""
     last_seen: int
     """The same for the last time."""
+
+    @property
+    def device_numbers(self) -> str:
+        """``8:1``: major and minor, hexadecimal, as in /proc/locks."""
+        return f"{self.device >> 20:x}:{self.device & 0xFFFFF:x}"

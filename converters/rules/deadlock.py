@@ -1,6 +1,7 @@
 """Several threads of a process did not move at all, and each waits for a lock of the program.
 
-Or processes wait for each other's locks on files. Databases find deadlocks among their own locks: who waits for one of them waits for somebody who has it.
+Or processes wait for each other's locks on files. Databases find deadlocks among their own locks: who waits for one of
+them waits for somebody who has it.
 """
 
 from __future__ import annotations

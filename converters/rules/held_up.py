@@ -42,13 +42,13 @@ def _verdict(facts: Facts, held: Finding) -> Verdict:
 
 
 def holder_of_file(facts: Facts, held: Finding) -> FileHolder | None:
-    """Who has the lock on a file for which these threads wait."""
+    """Holder of the lock on a file for which these threads wait."""
     traced = kernel_ids(pid for pid, _ in facts.threads)
     return file_holder(facts.file_locks, kernel_ids(held.pids), traced, held.count // len(held.threads))
 
 
 def _does(facts: Facts, pid: int) -> Finding | None:
-    """What the threads of a process do that has a lock, whatever it is."""
+    """Work of the threads of a process that has a lock, whatever they do."""
     threads = [thread for thread in facts.own if kernel_id(thread[0]) == pid]
     found = causes_among(facts, threads, (*own_kinds(PEER), PEER, CHILD, THREAD, EVENTS), idle_too=True)
     return max(found, key=lambda of: (of.threads[0][0] == of.threads[0][1], of.time, of.threads), default=None)

@@ -89,13 +89,15 @@ def _without_what_is_told(second: Verdict | None, first: Verdict) -> Verdict | N
     if second is None:
         return None
     told = (first.cause, first.effect)
-    if first.cause and second.finding and isinstance(first.detail, FileHolder) and _are_same(first.cause, second.finding):
+    if isinstance(first.detail, FileHolder) and _are_same(first.cause, second.finding):
         return None
     cause, effect = (None if each in told else each for each in (second.cause, second.effect))
     return second if (cause, effect) == (second.cause, second.effect) else replace(second, cause=cause, effect=effect)
 
 
-def _are_same(cause: Finding, finding: Finding) -> bool:
+def _are_same(cause: Finding | None, finding: Finding | None) -> bool:
+    if cause is None or finding is None:
+        return False
     return cause.kind == finding.kind and set(finding.threads) <= set(cause.threads)
 
 

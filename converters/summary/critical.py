@@ -55,7 +55,7 @@ class Critical:
     unfinished: Contribution | None = None
     """The thread's own last wait, for somebody else, that had not ended with the path; also in ``parts``."""
     holder: FileHolder | None = None
-    """Who has the lock on a file for which it waits there."""
+    """Holder of the lock on a file for which it waits there."""
 
     def to_json(self) -> dict[str, Any]:
         """Object for JSON with at most 100 of the parts."""
@@ -150,7 +150,7 @@ def _unfinished(scheduling: Scheduling, path: CriticalPath, sites: Sites) -> Con
 
 
 def _holder(profile: Profile, scheduling: Scheduling, path: CriticalPath) -> FileHolder | None:
-    """Who has the lock on a file for which the thread waits at last."""
+    """Holder of the lock on a file for which the thread waits at last."""
     last = path.segments[-1]
     if wait_of(scheduling.stacks[last.stack], last.state).call not in CALLS:
         return None
@@ -192,9 +192,7 @@ def critical_sentence(critical: Critical) -> str:
 def _unfinished_sentence(critical: Critical, last: Contribution) -> str:
     much = f"{share(last.time, critical.wall)} of the {duration(critical.wall)} of {critical.thread}"
     if critical.holder:
-        return (
-            f"{much} is its last wait, in {' → '.join(last.frames)}, which had not ended: {having(critical.holder)}."
-        )
+        return f"{much} is its last wait, in {' → '.join(last.frames)}, which had not ended: {having(critical.holder)}."
     return (
         f"{much} is its last wait, in {' → '.join(last.frames)}, which had not ended: nobody knows yet who ends it, so "
         "that the path does not go on; trace for longer (-d), or take the path of another thread."

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.text import json_text
 from ..facts.contention import Contention
+from ..facts.file_locks import file_lock_json
 from ..facts.gil import GilShare
 from ..facts.identity import kernel_ids
-from ..facts.file_locks import file_lock_json
 from ..facts.locks import lock_json, ranked
 from ..facts.thread_names import thread_pattern
 from ..facts.wait_kinds import CORE

@@ -94,15 +94,15 @@ class FileLocks:
         self._looks.clear()
 
     def found(self, traced: Container[int] | None, began: int, ended: int) -> list[FileLock]:
-        """What was seen of these processes, and of those for whom they wait; None: of all. Times of the trace are
-        CLOCK_MONOTONIC ns."""
+        """Waits that were seen of these processes, and of those for whom they wait; None: of all. Times of the trace
+        are CLOCK_MONOTONIC ns."""
         looks = sum(began <= at <= ended or at == self._looks[-1] for at in self._looks if at >= began)
         kept = self._of(traced)
         names = named({key[1]: seen.owner for key, seen in kept.items() if seen.owner})
         return [self._made(key, seen, looks, began, names) for key, seen in kept.items() if seen.last >= began]
 
     def _of(self, traced: Container[int] | None) -> dict[_Key, _Seen]:
-        """Those that wait, and whom they wait for, and so on."""
+        """Waits of these processes, of those for whom they wait, and so on."""
         if traced is None:
             return dict(self._seen)
         asked = {key[0] for key in self._seen if key[0] in traced}
@@ -181,7 +181,7 @@ class FileLocks:
             self._paths[key] = found.path if found else ""
 
     def _resolved(self, blocked: Iterable[Blocked]) -> list[Blocked]:
-        """Those who wait; for the lock of an open file, of which the kernel tells no process, the only traced process
+        """Processes that wait; for the lock of an open file, of which the kernel tells no process, the only traced one
         that has the file open without having the lock."""
         found = []
         for waiter, owner in blocked:

@@ -45,8 +45,8 @@ class Blocked(NamedTuple):
 
 
 def blocked_in(text: bytes) -> list[Blocked]:
-    """Those who wait. Who waits behind somebody who waits himself is behind the same owner: the kernel puts him there
-    only if the lock that the owner has is in his way, too. Malformed lines are left out, with those below them."""
+    """Processes that wait. One that waits behind another one that waits is behind the same owner: the kernel puts it
+    there only if the owner's lock is in its way, too. Malformed lines are left out, with those below them."""
     found: list[Blocked] = []
     owner, number = None, b""
     lines = text.split(b"\n")

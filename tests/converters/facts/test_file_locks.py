@@ -1,4 +1,4 @@
-"""Who has the lock on a file for which processes wait."""
+"""Holders of locks on files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def test_it_is_not_always_had() -> None:
 def test_of_several_owners_the_one_that_has_it_for_most_of_the_time() -> None:
     found = file_holder([waits_for(1, 8, seen=4), waits_for(1, 9, seen=6)], (1,), (1,), 1)
     assert found and (found.pid, found.seen, found.of) == (9, 6, 10)
-    assert file_holder([waits_for(1, 7, seen=3), waits_for(1, 8, seen=3), waits_for(1, 9, seen=4)], (1,), (1,), 1) is None
+    several = [waits_for(1, 7, seen=3), waits_for(1, 8, seen=3), waits_for(1, 9, seen=4)]
+    assert file_holder(several, (1,), (1,), 1) is None
 
 
 def test_few_looks_at_many_waits_show_nothing() -> None:

@@ -26,7 +26,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def looked(*texts: bytes, table: Path, traced: dict[int, object]) -> list[FileLock]:
-    """What is found after so many looks."""
+    """Locks that are found after these looks."""
     look, began = FileLocks(traced), time.monotonic_ns()
     for text in texts:
         table.write_bytes(text)

@@ -70,7 +70,7 @@ def test_who_waits_without_an_owner() -> None:
 
 
 def test_pids_that_are_none_of_ours() -> None:
-    """Of another host's lock, or of a process outside of the pid namespace."""
+    """Locks of another host, or of a process outside of the pid namespace, have such ones."""
     for pid in (b"0", b"-7", b"4194305"):
         lock = lock_of(b"FLOCK ADVISORY WRITE %b 08:01:99 0 EOF".replace(b"%b", pid).split())
         assert lock and lock.pid == 0

@@ -54,6 +54,7 @@ def test_who_has_inherited_an_open_file_has_its_lock(tmp_path: Path) -> None:
 
 
 def test_mounts() -> None:
-    text = b"22 27 0:21 / /proc rw - proc proc rw\nx\n1 2 3\n2 1 8:1 / /a\\040b rw\n3 1 8:x / /\n4 1 -8:1 / /\n\xff \xb2 1:1 /"
+    text = b"22 27 0:21 / /proc rw - proc proc rw\nx\n1 2 3\n2 1 8:1 / /a\\040b rw\n3 1 8:x / /\n"
+    text += b"4 1 -8:1 / /\n\xff \xb2 1:1 /"
     assert devices_of_mounts(text) == {22: 21, 2: 8 << 20 | 1}
     assert devices_of_mounts(b"") == {}
