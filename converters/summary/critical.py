@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from ..facts.wait_kinds import CHILD, EVENTS, LOCK, PEER, THREAD
 from ..facts.wait_sites import Sites
 from ..facts.waits import wait_of
 from ..model import Profile
-from ..model.critical import NOT_TRACED, CriticalPath, segment_name, thread_name
+from ..model.critical import NOT_TRACED, CriticalPath, Segment, segment_name, thread_name
 from ..model.states import RUNNABLE, RUNNING
 from ..phrases.file_locks import having
 
@@ -87,12 +88,13 @@ def critical_of(profile: Profile) -> Critical | None:
     sites = Sites()
     sums: dict[tuple[str, int, str, tuple[str, ...]], list[int]] = {}
     rows: dict[tuple[str, int], int] = {}
+    untraced = {each.pid: each.process for each in profile.neighbours}
     for segment in path.segments:
         frames: tuple[str, ...] = ()
         if segment.stack >= 0:
             site = sites.of(scheduling.stacks[segment.stack])
             frames = (*site.frames, *([site.kernel] if site.kernel else []))
-        key = segment_name(scheduling, segment), segment.tid, segment.state, frames
+        key = _name(scheduling, segment, untraced), segment.tid, segment.state, frames
         total = sums.setdefault(key, [0, 0])
         total[0] += segment.time
         total[1] += 1
@@ -104,6 +106,13 @@ def critical_of(profile: Profile) -> Critical | None:
     name, last = thread_name(scheduling, path.thread), _unfinished(scheduling, path, sites)
     holder = _holder(profile, scheduling, path) if last else None
     return Critical(name, tid, path.wall, len(path.segments), tuple(parts), last, holder)
+
+
+def _name(scheduling: Scheduling, segment: Segment, untraced: Mapping[int, str]) -> str:
+    """The thread's name; that of its process, by pid, if it was not traced and is a main thread."""
+    if segment.thread < 0 and segment.tid in untraced:
+        return f"{untraced[segment.tid]}-{segment.tid}"
+    return segment_name(scheduling, segment)
 
 
 def _kind(scheduling: Scheduling, row: int) -> str:

@@ -62,7 +62,7 @@ def next_command(
         return others
     if told.judged == COLLECTIVE and not told.explained and (ranks := _ranks(processes, chosen)):
         return NextStep("trace-wall", ranks, _A_WHILE, ALL_RANKS)
-    if told.holder:
+    if told.holder and not told.deadlock:
         return NextStep("trace-wall", Whom(("-p", str(told.holder))), _A_WHILE, WHAT_HOLDER_DOES)
     tool, options, tells = _shows(told, has_samples, waits)
     return NextStep(tool, scope_of(processes, chosen), options, tells)
