@@ -26,13 +26,13 @@ def with_scripts(profile: Profile) -> tuple[Profile, dict[str, str]]:
 
 
 def named_locks(locks: Sequence[LockTimes], names: Mapping[int, str]) -> list[LockTimes]:
-    """The locks with longer names, by pid, of the processes that wait for them or have them."""
+    """The locks with longer names, by pid, of their processes, and of others that wait for them or have them."""
     return [
         replace(
             lock,
             process=_longer(lock.process, lock.pid, names),
-            waiters=[_named_thread(each, names) for each in lock.waiters],
-            holders=[_named_thread(each, names) for each in lock.holders],
+            waiters=[each if each.pid == lock.pid else _named_thread(each, names) for each in lock.waiters],
+            holders=[each if each.pid == lock.pid else _named_thread(each, names) for each in lock.holders],
         )
         for lock in locks
     ]

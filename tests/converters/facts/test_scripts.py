@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 from stallscope.converters.facts.scripts import named_locks, with_scripts
 from stallscope.converters.model import Profile
@@ -79,5 +80,8 @@ def test_who_waits_for_locks_and_has_them_has_the_name_with_the_script() -> None
     assert (found.waiters[0].process, found.waiters[0].thread) == ("python3 load.py", "python3 load.py")
     assert (found.holders[0].process, found.holders[0].thread) == ("python3 import.py", "saver")
     assert found.process == ""
+    of_one = replace(of, process="python3", pid=9)
+    (found,) = named_locks([of_one], {7: "python3 load.py", 9: "python3 import.py"})
+    assert (found.process, found.holders[0].process) == ("python3 import.py", "python3")  # told once
     (other,) = named_locks([of], {7: "python3.11", 9: "gzip x"})
     assert (other.waiters, other.holders) == ([waiter], [holder])
