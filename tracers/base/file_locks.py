@@ -27,6 +27,8 @@ _FILES = 64
 """Files whose paths are looked for."""
 _CANDIDATES = 64
 """Processes of which one may be the one that waits for the lock of an open file."""
+_SLICE = 0.05
+"""Maximum seconds of a look spent on open files: others come with the next look."""
 _SEARCH = 0.2
 """Maximum seconds of the search for processes that share locks."""
 
@@ -57,7 +59,9 @@ class FileLocks:
         """When was looked: CLOCK_MONOTONIC ns."""
         self._paths: dict[tuple[int, int], str] = {}
         self._sharers: dict[tuple[str, int, int], set[int]] = {}
-        self._next = 0.0
+        self._waiters: dict[tuple[int, int], int] = {}
+        """Processes that wait for locks of open files, by the file."""
+        self._next = self._until = 0.0
         self._thread: threading.Thread | None = None
         self._read: tuple[int, bytes, float] | None = None
 
@@ -151,6 +155,7 @@ class FileLocks:
             return
         (at, text, cost), self._read = self._read, None
         self._looks.append(at)
+        self._until = time.monotonic() + _SLICE
         blocked = self._resolved(blocked_in(text))
         wait = False
         for each in blocked:
@@ -168,15 +173,15 @@ class FileLocks:
                 return is_traced
             name, of_owner = procfs.comm(waiter.pid), procfs.comm(owner.pid) if owner.pid else ""
             seen = self._seen[key] = _Seen(owner, at, at, name=name, owner=of_owner)
-            if is_traced:
-                self._find_path(waiter)
+        if is_traced:
+            self._find_path(waiter)
         if seen.last != at or not seen.times:  # several threads of a process may wait
             seen.last, seen.times = at, seen.times + 1
         return is_traced
 
     def _find_path(self, waiter: Lock) -> None:
         key = waiter.device, waiter.inode
-        if key not in self._paths and len(self._paths) < _FILES:
+        if key not in self._paths and len(self._paths) < _FILES and time.monotonic() < self._until:
             found = opened(waiter.pid, *key)
             self._paths[key] = found.path if found else ""
 
@@ -195,9 +200,18 @@ class FileLocks:
         pids = list(self._traced) if isinstance(self._traced, dict) else []
         if not 0 < len(pids) <= _CANDIDATES:
             return NOT_TOLD
-        asked = [(pid, opened(pid, wish.device, wish.inode)) for pid in pids]
-        waiting = [pid for pid, file in asked if file and not file.locks]
-        return waiting[0] if len(waiting) == 1 else NOT_TOLD
+        key = wish.device, wish.inode
+        known = self._waiters.get(key, NOT_TOLD)
+        if known in pids and (file := opened(known, *key)) and not file.locks:
+            return known
+        waiting = []
+        for pid in pids:
+            if time.monotonic() >= self._until:
+                return NOT_TOLD
+            if (file := opened(pid, *key)) and not file.locks:
+                waiting.append(pid)
+        self._waiters[key] = waiting[0] if len(waiting) == 1 else NOT_TOLD
+        return self._waiters[key]
 
 
 def _file_of(lock: Lock) -> tuple[str, int, int]:

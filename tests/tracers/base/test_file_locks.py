@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import fcntl
 import os
 import time
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 from stallscope.converters.model.file_locks import FileLock
 from stallscope.tracers.base import file_locks
 from stallscope.tracers.base.file_locks import FileLocks
+from stallscope.tracers.base.open_files import devices_of_mounts
 
 ME = os.getpid()
 OWNER = b"1: FLOCK  ADVISORY  WRITE %d 08:01:99 0 EOF\n"
@@ -88,3 +90,34 @@ def test_no_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_of_a_huge_table_the_beginning_is_read(table: Path) -> None:
     table.write_bytes((OWNER % 1) * (1 << 18))
     assert len(file_locks._table()) == 1 << 20
+
+
+def test_open_files_that_take_long_are_looked_for_the_next_time(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (tmp_path / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        (mine,) = [each for each in Path("/proc/locks").read_text().split("\n") if f" {ME} " in each]
+        number, _, lock = mine.partition(":")
+        text = f"{mine}\n{number}: ->{lock}\n".encode()
+        monkeypatch.setattr(file_locks, "_SLICE", 0)
+        (found,) = looked(text, table=table, traced={ME: 0})
+        assert found.path == ""
+        monkeypatch.setattr(file_locks, "_SLICE", 60)
+        (found,) = looked(text, text, table=table, traced={ME: 0})
+        assert found.path == str(tmp_path / "lock")
+
+
+def test_the_only_one_that_has_the_file_open_waits_for_the_lock_of_an_open_file(table: Path, tmp_path: Path) -> None:
+    with (tmp_path / "lock").open("w") as file:
+        mount = next(
+            int(line.split()[1])
+            for line in Path(f"/proc/self/fdinfo/{file.fileno()}").read_text().split("\n")
+            if line.startswith("mnt_id:")
+        )
+        device = devices_of_mounts(Path("/proc/self/mountinfo").read_bytes())[mount]
+        where = f"{device >> 20:02x}:{device & 0xFFFFF:02x}:{os.fstat(file.fileno()).st_ino} 0 EOF\n"
+        text = f"1: OFDLCK ADVISORY  WRITE -1 {where}1: -> OFDLCK ADVISORY  WRITE -1 {where}".encode()
+        (found,) = looked(text, text, table=table, traced={ME: 0, 1 << 30: 0})
+        assert (found.pid, found.owner_pid, found.owner, found.owner_ended, found.seen) == (ME, 0, "", False, 2)
+        assert looked(text, table=table, traced=dict.fromkeys(range(1 << 30, (1 << 30) + 65), 0)) == []
