@@ -210,5 +210,6 @@ def facts_of(profile: Profile, pools: Callable[[], Collection[int]] | None = Non
         runs or ({LOST: {}} if has_samples else {}),
         profile.steps,
         started=started,
+        file_locks=profile.file_locks,
     )
     return Facts(sums, threads, roles_of(sums, threads), profile.duration_ns, known)

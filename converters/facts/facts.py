@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..model import Profile, ThreadTimes
+from ..model.file_locks import FileLock
 from ..model.neighbours import Neighbour
 from ..model.steps import Steps
 from ..model.waits_for import WaitGraph
@@ -51,6 +52,7 @@ class Beside(NamedTuple):
     ranks: Mapping[int, int] = {}
     """The ranks of processes in their job, by pid."""
     started: Started = {}  # noqa: RUF012 (it never changes)
+    file_locks: Sequence[FileLock] = ()
 
 
 class Facts:
@@ -70,6 +72,7 @@ class Facts:
         self.contention, self.gil, self.pools = beside.contention, beside.gil, beside.pools
         self.runs, self.neighbours, self.recorded = beside.runs, beside.neighbours, beside.recorded
         self.steps, self.ranks, self.started = beside.steps, beside.ranks, beside.started
+        self.file_locks = beside.file_locks
         self.pids_moving = frozenset(pid for pid, tid in threads if (pid, tid) not in roles.still)
         self.still_pids = frozenset(pid for pid, _ in roles.still) - self.pids_moving
         """Processes in which no thread moved."""

@@ -10,10 +10,11 @@ COMMAND = "COMMAND"
 WHO_WAKES, WHO_ENDS, WHO_ENDS_IN_CALLS = "who-wakes", "who-ends", "who-ends-in-calls"
 WHAT_ENDERS_DO, PATH, WHOLE_STACKS = "what-enders-do", "path", "whole-stacks"
 ALL_THAT_RUNS, RUNS_TOO, HAS_CORES, HOW_OFTEN = "all-that-runs", "runs-too", "has-cores", "how-often"
+WHAT_HOLDER_DOES = "what-holder-does"
 WHICH_IOCTLS, REST, LEFT_OUT, ALL_RANKS = "which-ioctls", "rest", "left-out", "all-ranks"
 WHAT_OTHERS_DO = "what-others-do"
 CODES = (
-    *(WHO_WAKES, WHO_ENDS, WHO_ENDS_IN_CALLS, WHAT_ENDERS_DO, PATH, WHOLE_STACKS),
+    *(WHO_WAKES, WHO_ENDS, WHO_ENDS_IN_CALLS, WHAT_ENDERS_DO, WHAT_HOLDER_DOES, PATH, WHOLE_STACKS),
     *(ALL_THAT_RUNS, RUNS_TOO, HAS_CORES, HOW_OFTEN, WHICH_IOCTLS, REST, LEFT_OUT, ALL_RANKS, WHAT_OTHERS_DO),
 )
 """Codes for what a command shows: `phrases.next_steps` words them."""

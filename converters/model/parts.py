@@ -17,7 +17,7 @@ _Part = TypeVar("_Part")
 
 OF_THREADS = ("threads", "processes", "neighbours")
 """Accounts: they stay when samples are left out."""
-OF_SAMPLES = ("calls", "shared", "call_ioctls", "copies", "answers", "locks", "gil", "steps")
+OF_SAMPLES = ("calls", "shared", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil", "steps")
 """Names of the parts that were measured beside the samples: of no use without all samples."""
 NAMES = (*OF_THREADS, *OF_SAMPLES)
 
@@ -33,6 +33,8 @@ TEXTS: dict[tuple[str, str], str] = {
             ("Copies", "process"),
             ("LockTimes", "process"),
             ("LockThread", "process"),
+            ("FileLock", "process"),
+            ("FileLock", "owner"),
             ("GilTimes", "process"),
             ("Steps", "process"),
         ),
@@ -61,6 +63,7 @@ TEXTS: dict[tuple[str, str], str] = {
             *(("LockTimes", name) for name in ("name", "kind", "owned_by", "taken_in")),
             *(("LockThread", name) for name in ("source", "frames")),
             ("LockPlace", "frames"),
+            *(("FileLock", name) for name in ("kind", "path", "access")),
             ("Neighbour", "cpus"),
             ("GilThread", "frames"),
             ("Steps", "name"),

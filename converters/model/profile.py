@@ -12,6 +12,7 @@ from .copies import Copies
 from .critical import CriticalPath
 from .details import Details
 from .display import Display
+from .file_locks import FileLock
 from .gil import GilTimes
 from .locks import LockTimes
 from .neighbours import Neighbour
@@ -91,6 +92,8 @@ class Profile:
     """Answers to what the user asked about calls; dropped with them."""
     locks: list[LockTimes] = field(default_factory=list)
     """Locks that were waited for, most time first; dropped when samples are left out."""
+    file_locks: list[FileLock] = field(default_factory=list)
+    """Who was seen to wait for whose locks on files, likewise."""
     gil: list[GilTimes] = field(default_factory=list)
     """Waits for Python's interpreter lock by process; dropped when samples are left out."""
     critical: CriticalPath | None = None

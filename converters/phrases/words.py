@@ -72,8 +72,8 @@ class Phrases:
         """``84.2 % of the time of the 8 worker threads of demo is blocked in …; meanwhile ….``"""
         return f"{self.clause(finding, meanwhile)}."
 
-    def clause(self, finding: Finding, meanwhile: Finding | None = None) -> str:
-        """The sentence without its end."""
+    def clause(self, finding: Finding, meanwhile: Finding | None = None, having: str = "") -> str:
+        """The sentence without its end. ``having``: who has what is waited for."""
         much = _much(finding) if finding.wall else duration(finding.time)
         much = much[:1].upper() + much[1:] if much.startswith("about") else much
         whom = self.subject(finding.threads)
@@ -82,6 +82,7 @@ class Phrases:
         else:
             details = f"{_counts(finding)}{_alone(finding)}".removeprefix("; ")
             text = f"{much} of the time of {whom} is {_spent(finding)}" + (f" ({details})" if details else "")
+        text += f"; {having}" if having else ""
         if not meanwhile:
             return text
         return f"{text}; {self._meanwhile(meanwhile, same_processes=meanwhile.pids == finding.pids)}"

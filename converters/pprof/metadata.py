@@ -3,14 +3,14 @@
 It is one JSON object with ``version``, ``title``, ``host``, ``lost``, ``threads`` (the fields of ThreadTimes),
 ``processes`` (those of ProcessTimes, except the script and the ranks; omitted if there are none), ``calls`` and
 ``shared`` (those of CallTimes and SharedCall, its dictionaries as lists; omitted if there are none), ``call_ioctls``,
-``copies``, ``answers``, ``locks``, ``gil``, ``neighbours`` and ``steps`` (those of CallIoctls, Copies, AskedValues,
-LockTimes, GilTimes, Neighbour and Steps; omitted if there are none), ``scripts`` and ``ranks`` (one per process;
-omitted if there are none), ``lives`` (of threads and of processes: the index, and the fields with a default, of those
-that have other values; omitted if none has), ``display`` (how the answer was shown; omitted if it was not),
-``value_types`` (``[name, unit, aggregate, label key]``, the key "" for a sum), ``generated`` (the comments for people,
-which load() removes again), ``remarks`` (those of the comments that are codes, with their places; omitted if there are
-none), ``critical`` (only of a profile that is inside another one: the path of which the answer tells) and ``foreign``
-(whether the profile has `Details`).
+``copies``, ``answers``, ``locks``, ``file_locks``, ``gil``, ``neighbours`` and ``steps`` (those of CallIoctls, Copies,
+AskedValues, LockTimes, FileLock, GilTimes, Neighbour and Steps; omitted if there are none), ``scripts`` and ``ranks``
+(one per process; omitted if there are none), ``lives`` (of threads and of processes: the index, and the fields with a
+default, of those that have other values; omitted if none has), ``display`` (how the answer was shown; omitted if it was
+not), ``value_types`` (``[name, unit, aggregate, label key]``, the key "" for a sum), ``generated`` (the comments for
+people, which load() removes again), ``remarks`` (those of the comments that are codes, with their places; omitted if
+there are none), ``critical`` (only of a profile that is inside another one: the path of which the answer tells) and
+``foreign`` (whether the profile has `Details`).
 Files of version 0.1 have it in their last comment, behind the word ``stallscope:``.
 """
 
@@ -27,6 +27,7 @@ from ..model.asked_values import AskedValues
 from ..model.call_ioctls import CallIoctls
 from ..model.calls import BUCKETS, CallTimes
 from ..model.copies import Copies
+from ..model.file_locks import FileLock
 from ..model.neighbours import Neighbour
 from ..model.processes import LATENCY_BUCKETS, THREAD_VARIABLES, CpuLimit, ProcessTimes, cpu_set
 from ..model.ranks import LABELS
@@ -40,7 +41,7 @@ _MOST = 1 << 64
 """Numbers that are divided stay below this: the result fits into a float."""
 _SLACK = 10**9
 """So many nanoseconds more than twice its time a thread may have done."""
-_Flat = TypeVar("_Flat", CallIoctls, Copies, Neighbour)
+_Flat = TypeVar("_Flat", CallIoctls, Copies, FileLock, Neighbour)
 _THREAD_LIVES, _PROCESS_LIVES = ("pid_life", "tid_life", "count"), ("pid_life",)
 """Fields that are 1 in most threads and processes."""
 
@@ -88,7 +89,7 @@ def encode(profile: Profile, columns: list[Column], generated: list[str], *, wit
         meta["lives"] = lives
     if profile.shared:
         meta["shared"] = [_shared_fields(call) for call in profile.shared]
-    for name in ("calls", "call_ioctls", "copies", "answers", "locks", "gil", "neighbours"):
+    for name in ("calls", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil", "neighbours"):
         if entries := getattr(profile, name):
             meta[name] = [asdict(each) for each in entries]
     others = {
@@ -176,6 +177,7 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     profile.copies = [_flat(Copies, entry) for entry in _list(meta.get("copies", []))]
     profile.answers = [_answer(entry) for entry in _list(meta.get("answers", []))]
     profile.locks = [locks.decoded(entry) for entry in _list(meta.get("locks", []))]
+    profile.file_locks = [_flat(FileLock, entry) for entry in _list(meta.get("file_locks", []))]
     profile.gil = [locks.decoded_gil(entry) for entry in _list(meta.get("gil", []))]
     profile.steps = [steps.decoded(entry) for entry in _list(meta.get("steps", []))]
     profile.display = display.decoded(meta["display"]) if meta.get("display") is not None else None

@@ -309,7 +309,7 @@ def _still_told(verdicts: Verdicts, _facts: Facts) -> Verdicts:
         if each.rule == for_others.RULE and each.cause:
             told |= each.cause.pids
         if each.rule == held_up.RULE:
-            told |= each.pids
+            told |= each.pids | (each.cause.pids if each.cause and each.detail else frozenset())
     return [each for each in verdicts if each.rule != still.RULE or not each.pids <= told]
 
 

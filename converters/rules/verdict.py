@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..facts import file_locks
 from ..facts.wait_causes import DRIVERS_CALL
 from ..facts.wait_functions import COLLECTIVE, LOADER, OF_DATABASES, STARTED, TAKE_GIL
 from ..facts.wait_kinds import CHILD, EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD
@@ -48,7 +49,6 @@ KINDS = {
     UNCLEAR: "it is not known where threads were",
 }
 """Meaning of each kind of verdict."""
-_FILE_LOCKS = frozenset(("flock", "fcntl"))
 _MEMORY = ("page fault", "mmap", "munmap", "mprotect", "brk")
 
 
@@ -114,7 +114,7 @@ def _lock_kind(place: Place) -> str:
         return DATABASE_LOCK
     if wait.call == DRIVERS_CALL and not wait.lock:
         return DRIVER
-    return FILE_LOCK if wait.call in _FILE_LOCKS else LOCK
+    return FILE_LOCK if wait.call in file_locks.CALLS else LOCK
 
 
 def _held_kind(place: Place) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from ..base.units import duration, plural, share
 from ..facts import thresholds
 from ..facts.facts import Facts
+from ..facts.file_locks import FileHolder
 from ..facts.identity import kernel_id
 from ..facts.idle_evidence import PERIODIC
 from ..facts.sampling import are_few, shown_share
@@ -45,6 +46,9 @@ class Answer:
     """The kind of the first verdict."""
     told: tuple[Verdict, ...] = ()
     """Verdicts of which it tells."""
+    holder: int = 0
+    """The pid of a process that was not traced and has the lock on a file for which the first sentence's threads
+    wait; 0 if there is none."""
     victim: int = 0
     """The kernel's id of the thread that waits most in the first sentence and has moved; 0 if there is none."""
     is_endless: bool = False
@@ -78,10 +82,11 @@ def answer(summary: Summary, facts: Facts, judgement: Judgement) -> Answer:
     return Answer(
         sentences,
         LOCK if is_gil else first.wait_kind or NO_WAIT,
-        explained=is_gil or bool(first.cause or first.effect),
+        explained=is_gil or bool(first.cause or first.effect or isinstance(first.detail, FileHolder)),
         deadlock=first.rule == deadlock.RULE,
         judged=first.kind,
         told=tuple(filter(None, (first, follows))),
+        holder=_untraced_holder(first),
         victim=kernel_id(min(first.pids)) if is_gil else _victim(first.finding, facts),
         is_endless=_is_endless(first, facts),
         names_takers=any(_names_takers(each) for each in (first, follows) if each),
@@ -89,17 +94,33 @@ def answer(summary: Summary, facts: Facts, judgement: Judgement) -> Answer:
 
 
 def _without_what_is_told(second: Verdict | None, first: Verdict) -> Verdict | None:
-    """The second verdict, without what others do meanwhile if the first one tells of the same."""
+    """The second verdict, without what others do meanwhile if the first one tells of the same; None if that is all
+    of it: the first one tells what the holder of a lock does."""
     if second is None:
         return None
     told = (first.cause, first.effect)
+    if isinstance(first.detail, FileHolder) and _are_same(first.cause, second.finding):
+        return None
     cause, effect = (None if each in told else each for each in (second.cause, second.effect))
     return second if (cause, effect) == (second.cause, second.effect) else replace(second, cause=cause, effect=effect)
+
+
+def _are_same(cause: Finding | None, finding: Finding | None) -> bool:
+    if cause is None or finding is None:
+        return False
+    return cause.kind == finding.kind and set(finding.threads) <= set(cause.threads)
 
 
 def _tells_of_gil(first: Verdict, summary: Summary) -> bool:
     """Whether another sentence tells who has the lock for which these threads wait."""
     return is_of_gil(first, first.pids) and bool(gil_sentence(summary.gil))
+
+
+def _untraced_holder(first: Verdict) -> int:
+    holder = first.detail
+    if not isinstance(holder, FileHolder) or holder.is_traced or (holder.took_and_ended and not holder.process):
+        return 0
+    return holder.pid
 
 
 def _victim(finding: Finding | None, facts: Facts) -> int:

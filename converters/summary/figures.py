@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.text import json_text
 from ..facts.contention import Contention
+from ..facts.file_locks import file_lock_json
 from ..facts.gil import GilShare
 from ..facts.identity import kernel_ids
 from ..facts.locks import lock_json, ranked
@@ -21,6 +22,7 @@ from ..model import Stack, ValueType
 from ..model.asked_values import AskedValues
 from ..model.copies import Copies
 from ..model.display import USUAL, CallsView
+from ..model.file_locks import FileLock
 from ..model.locks import LockTimes
 from ..model.next_step import NextStep
 from ..model.remarks import Comment, plain
@@ -230,6 +232,7 @@ class Summary:
     locks: tuple[LockTimes, ...] = ()
     """Locks that were waited for, by time."""
     gil: tuple[GilShare, ...] = ()
+    file_locks: tuple[FileLock, ...] = ()
     critical: Critical | None = None
     """The critical path of a thread, if it was requested."""
     kernel_threads: int = 0
@@ -282,6 +285,7 @@ class Summary:
             "alike": [group.to_json() for group in self.alike],
             "shared_calls": [each.to_json() for each in self.shared],
             "locks": [lock_json(lock) for lock in ranked(self.locks)],
+            **({"file_locks": [file_lock_json(lock) for lock in self.file_locks]} if self.file_locks else {}),
             **({"gil": [each.to_json() for each in self.gil]} if self.gil else {}),
             **({"critical_path": self.critical.to_json()} if self.critical else {}),
             "contention": [each.to_json() for each in self.contention],

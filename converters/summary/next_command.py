@@ -18,6 +18,7 @@ from ..model.next_step import (
     REST,
     RUNS_TOO,
     WHAT_ENDERS_DO,
+    WHAT_HOLDER_DOES,
     WHAT_OTHERS_DO,
     WHICH_IOCTLS,
     WHO_ENDS,
@@ -62,6 +63,8 @@ def next_command(
         return others
     if told.judged == COLLECTIVE and not told.explained and (ranks := _ranks(processes, chosen)):
         return NextStep("trace-wall", ranks, _A_WHILE, ALL_RANKS)
+    if told.holder and not told.deadlock:
+        return NextStep("trace-wall", Whom(("-p", str(told.holder))), _A_WHILE, WHAT_HOLDER_DOES)
     whom = scope_of(processes, chosen)
     if told.is_endless and whom != _EVERYTHING:
         return NextStep("trace-wall", _EVERYTHING, _A_WHILE, WHAT_OTHERS_DO)

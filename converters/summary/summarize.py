@@ -124,6 +124,7 @@ def _summarize(profile: Profile, chosen: Whom | None, known: Read | None) -> Sum
         answers=tuple(profile.answers),
         locks=tuple(profile.locks),
         gil=gil,
+        file_locks=tuple(profile.file_locks),
         critical=critical_of(profile, facts.recorded.graph if facts.recorded else None),
         kernel_threads=len(roles.kernel),
         blocking=blocking(facts.recorded.graph, waiting_for_work(roles, sums)) if facts.recorded else None,

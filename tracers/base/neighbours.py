@@ -71,6 +71,13 @@ class Neighbours:
         return found + [Neighbour(_with_script(wakers[pid], scripts[pid]), pid, 0) for pid in more if scripts.get(pid)]
 
 
+def named(names: Mapping[int, str]) -> dict[int, str]:
+    """Names of processes, by pid, with the scripts that they run; one that has another name now is another one."""
+    same = [pid for pid, name in names.items() if name and procfs.comm(pid) == name]
+    scripts = _scripts(same[:_WAKERS])
+    return {pid: _with_script(name, scripts.get(pid, "")) for pid, name in names.items()}
+
+
 def _scripts(pids: Collection[int]) -> dict[int, str]:
     """Scripts that interpreters run, by pid; processes that do not answer are left out."""
     lines = heads(pids, (("cmdline", _COMMAND_LINE),)) if pids else {}

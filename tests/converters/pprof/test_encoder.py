@@ -16,6 +16,7 @@ from stallscope.converters.model.asked_values import AskedValues
 from stallscope.converters.model.call_ioctls import CallIoctls
 from stallscope.converters.model.calls import BUCKETS, CallTimes
 from stallscope.converters.model.copies import Copies
+from stallscope.converters.model.file_locks import FileLock
 from stallscope.converters.model.neighbours import Neighbour
 from stallscope.converters.model.processes import (
     LATENCY_BUCKETS,
@@ -95,6 +96,9 @@ ANSWERS = st.builds(
     UINT64,
 )
 COPIES = st.builds(Copies, TEXT, TEXT, UINT64, TEXT, TEXT, st.booleans(), *[UINT64] * 7)
+FILE_LOCKS = st.builds(
+    FileLock, TEXT, TEXT, UINT64, TEXT, UINT64, st.booleans(), UINT64, TEXT, *[UINT64] * 4, TEXT, *[UINT64] * 4
+)
 NEIGHBOURS = st.builds(Neighbour, TEXT, UINT64, UINT64, st.sampled_from(["", "0-3,8"]))
 
 
@@ -118,6 +122,7 @@ def profiles(draw: st.DrawFn) -> Profile:
         call_ioctls=draw(st.lists(CALL_IOCTLS, max_size=2)),
         answers=draw(st.lists(ANSWERS, max_size=2)),
         copies=draw(st.lists(COPIES, max_size=2)),
+        file_locks=draw(st.lists(FILE_LOCKS, max_size=2)),
         neighbours=draw(st.lists(NEIGHBOURS, max_size=2)),
         lost=draw(COUNTS),
         comments=draw(st.lists(TEXT | TEXT.map("stallscope:".__add__), max_size=3)),

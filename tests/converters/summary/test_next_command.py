@@ -34,6 +34,8 @@ RANKS = [Process("train", tuple(range(10, 18)))]
         (Answer((), "sleep"), False, ONE, "trace-wall -p 7 -d 5"),
         (Answer((), "sleep"), True, ONE, "trace-offcpu -p 7 -d 2 -o when.pftrace"),
         (Answer((), "lock"), False, RANKS, "trace-wakeup -n '^train$' -d 5"),
+        (Answer((), "lock", holder=9), False, RANKS, "trace-wall -p 9 -d 5"),
+        (Answer((), "lock", deadlock=True, holder=9), False, ONE, "trace-offcpu -p 7 -d 1 --per-thread -o stacks.html"),
         (Answer((), "thread"), True, ONE, "trace-wakeup -p 7 -d 5"),
         (Answer((), "peer"), False, ONE, "trace-wakeup -p 7 -d 5"),
         (Answer((), "peer", explained=True), False, ONE, "trace-wakeup -p 7 -d 5"),

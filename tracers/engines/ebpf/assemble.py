@@ -107,6 +107,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         answers=capture.answers,
         locks=locks,
         gil=gil,
+        file_locks=capture.file_locks,
         steps=_steps(scheduling),
         neighbours=_neighbours(capture, wakers),
     )

@@ -10,6 +10,7 @@ from ....converters.model import ValueType
 from ....converters.model.asked_values import AskedValues
 from ....converters.model.call_ioctls import CallIoctls
 from ....converters.model.copies import Copies
+from ....converters.model.file_locks import FileLock
 from ....converters.model.sharing import SharedCall
 from ...base.conditions import Condition
 from ...base.neighbours import Neighbours
@@ -71,6 +72,7 @@ class Capture:
     locks: LockRows | None = None
     python: PythonFunctions = PythonFunctions()
     answers: list[AskedValues] = field(default_factory=list)
+    file_locks: list[FileLock] = field(default_factory=list)
     neighbours: Neighbours | None = None
     """Processes that were not traced; None if the whole host was."""
 

@@ -57,6 +57,11 @@ def _made(measure: Measure) -> Collector:
     return kind(measure)
 
 
+def has_waits(collectors: Iterable[Collector]) -> bool:
+    """Whether it is measured what threads wait for."""
+    return any(each.name in (OffCpu.name, WakeUp.name) for each in collectors)
+
+
 def with_gil(measures: tuple[Measure, ...]) -> tuple[Measure, ...]:
     """Measures with `Gil` if there are waits among them."""
     return (*measures, Gil()) if find(measures, OffCpu) or find(measures, WakeUp) else measures
