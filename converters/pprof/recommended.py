@@ -10,7 +10,10 @@ from collections.abc import Mapping
 
 from ..model.next_step import NextStep
 
-TOOLS = ("trace-offcpu", "trace-oncpu", "trace-wall", "trace-wakeup", "trace-ioctl", "trace-cuda", "trace-func")
+TOOLS = (
+    *("trace-offcpu", "trace-oncpu", "trace-wall", "trace-wakeup"),
+    *("trace-ioctl", "trace-cuda", "trace-func", "trace-scan"),
+)
 _ALONE = None
 _NUMBERS, _NUMBER, _PLAIN = re.compile(r"\d+(,\d+)*"), re.compile(r"\d+(\.\d+)?(e[+-]\d+)?"), re.compile(r"[a-z-]+")
 _ANY, _PATH = re.compile(r"(?s).+"), re.compile(r"(?s)[^-].*")

@@ -372,11 +372,9 @@ def test_an_event_loop_until_a_process_has_ended() -> None:
 )
 def test_waits_of_a_training_job(below: Stack, job: str) -> None:
     stack = (*script(("/srv/train.py", "train_step")), *below, *user(LIBC, "pthread_cond_wait"), *FUTEX)
-    assert wait_of(stack, "interruptible").job == job
-    assert wait_of(stack, "runnable-woken").job == ""
+    assert (wait_of(stack, "interruptible").job, wait_of(stack, "runnable-woken").job) == (job, "")
 
 
-PHP = Module("/usr/sbin/php-fpm8.2")
 PIKA = "/venv/lib/python3.11/site-packages/pika/adapters/blocking_connection.py"
 
 
@@ -388,7 +386,11 @@ PIKA = "/venv/lib/python3.11/site-packages/pika/adapters/blocking_connection.py"
         ((*script((PIKA, "BlockingChannel.basic_publish")), *EPOLL_WAIT), "peer", True),
         ((*script((HTTP, "HTTPConnection.getresponse")), *user(LIBC, "recv"), *SOCKET), "peer", True),
         ((*user(Module("/usr/lib/libpq.so.5"), "PQgetResult"), *user(LIBC, "poll"), *POLLS), "peer", True),
-        ((*user(PHP, "_php_stream_open_wrapper_ex"), *user(LIBC, "poll"), *POLLS), "peer", True),
+        (
+            (*user(Module("/usr/sbin/php-fpm8.2"), "_php_stream_open_wrapper_ex"), *user(LIBC, "poll"), *POLLS),
+            "peer",
+            True,
+        ),
         ((*user(POSTGRES, "SyncRepWaitForLSN", "WaitLatch", "WaitEventSetWait"), *EPOLL_WAIT), "peer", True),
         ((*user(LIBC, "recv"), *SOCKET), "peer", False),
         ((*user(LIBC, "poll"), *POLLS), "events", False),
