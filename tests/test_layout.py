@@ -37,7 +37,6 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "converters/phrases/ends_with.py": "with what it tells: tests/converters/rules/test_ends_with.py",
     "converters/phrases/locks.py": "with what it tells: tests/converters/rules/test_holder.py",
     "converters/facts/plumbing.py": "with whole stacks: tests/converters/facts/test_waits.py",
-    "converters/facts/wait_functions.py": "tables: tests/converters/facts/test_waits.py",
     "converters/facts/wait_kinds.py": "declarations: tests/converters/facts/test_waits.py",
     "converters/base/errors.py": "one exception without logic",
     "converters/model/neighbours.py": "one dataclass without logic",
