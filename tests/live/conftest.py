@@ -29,9 +29,9 @@ def _no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(HOLDER, "_hurries", False)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def live(require: Callable[[bool, str], None]) -> None:
-    """Skips where BPF cannot run; with REQUIRE_LIVE=1 fails there."""
+    """Skips where BPF cannot run; with REQUIRE_LIVE=1 fails there. Asked once: loading the programs takes its time."""
     require(privilege.allowed(), "tracing needs root")
     try:
         Probes(ProbeOptions(Scope(), collectors([OffCpu()])), lambda data: None).close()
