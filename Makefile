@@ -46,6 +46,11 @@ $(NO_FRAME_POINTERS:%=build/workloads/%.o): WORKLOAD_CFLAGS := -std=gnu11 $(UNWI
 
 # Tests that trace or measure time: one after the other. The others run on all cores.
 TIMED := tests/diagnoses tests/hostile tests/live tests/vm tests/workloads
+# Those of them that look at counts, names, stacks and messages, or at times by the clock of the program itself: what
+# runs beside changes none of it. Two at a time; the tests that trace nothing fill the time in which they wait.
+BESIDE := $(wildcard $(patsubst %,tests/live/test_%.py,any_library answer_again ask ask_events call_tables command containers \
+	cuda cuda_ioctls embedded ended eu_stack events func gil hostile ioctl names outputs postgres python python_clients \
+	python_storm runtimes scope_of_command sub_interpreters sudo unwind wrong_input)) tests/workloads/test_workload_stacks.py
 
 C_FILES := $(wildcard bpf/*.c bpf/include/*.h tests/diagnoses/programs/*.[ch] tests/hostile/attacks/*.c tests/tracers/engines/ebpf/measures/*.c tests/workloads/*.c tests/workloads/*.cc tests/workloads/*.h tests/vm/nvidia/*.c tracers/engines/bcc/*.c stap/runtime/*.c)
 
@@ -83,8 +88,12 @@ ifdef PYTEST_ARGS
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 else
 	@status=0; \
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile $(TIMED:%=--ignore=%) || status=$$?; \
-	$(BIN)/python -m pytest $(TIMED) || status=$$?; \
+	nice -n 19 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile $(TIMED:%=--ignore=%) >build/test.log 2>&1 & \
+	others=$$!; trap 'kill $$others 2>/dev/null || :' EXIT; \
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(BESIDE) || status=$$?; \
+	wait $$others || status=$$?; \
+	cat build/test.log; \
+	$(BIN)/python -m pytest $(TIMED) $(BESIDE:%=--ignore=%) || status=$$?; \
 	exit $$status
 endif
 
