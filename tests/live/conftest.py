@@ -24,8 +24,8 @@ from tracing import Trace, Traced, collecting, run_traced
 
 @pytest.fixture(autouse=True)
 def _as_in_a_new_command(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A trace that ends waits less long for answers, and who did not answer is not asked again. In a command no other
-    trace follows; here they do, and what one of them has met is not to cost the next ones."""
+    """Begins each test with helpers that have met nothing. A trace that ends waits less long for answers, and who did
+    not answer is not asked again: in a command no other trace follows, here they do."""
     fresh = Client()
     for name in ("_silences", "_refused", "_silent", "_folders", "unread", "partly", "_hurries"):
         monkeypatch.setattr(CLIENT, name, getattr(fresh, name))

@@ -77,7 +77,7 @@ def run_case(kernel_name: str, check: str, *, keeps_log: bool = False) -> Result
 
 
 def run_together(kernel_name: str, checks: Sequence[str], *, keeps_log: bool = False) -> list[Result]:
-    """The same for some checks one after the other in one guest, which boots and imports once."""
+    """Runs some checks one after the other in one guest, which boots and imports once; as `run_case` does one."""
     kernel = named(kernel_name)
     with _PREPARING:
         booted, *_ = [_prepared(kernel, check) for check in checks]
@@ -110,14 +110,14 @@ def run_together(kernel_name: str, checks: Sequence[str], *, keeps_log: bool = F
 
 
 def _answer(keep: Path, check: str) -> dict[str, Any]:
-    """What a check said in the guest; not ok if it did not come to that."""
+    """Answer of a check in the guest; not ok if it did not come to one."""
     answer = {"ok": False, "figures": "", "failure": "", "seconds": 0.0}
     file = keep / f"{check}.json"
     return answer | (json.loads(file.read_text()) if file.exists() else {})
 
 
 def _failure(outcome: Outcome, *, answered: bool) -> str:
-    """Why a check has failed that does not say so itself, or empty: what the guest's log says is about all of them."""
+    """Reason why a check has failed that says none itself, or empty. The guest's log is about all of its checks."""
     if outcome.status is None:
         return "the guest came to no end"
     if not answered:

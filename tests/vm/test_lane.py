@@ -15,7 +15,7 @@ Guest = Future[list[Result]]
 
 @pytest.fixture(scope="module")
 def guests(request: pytest.FixtureRequest, require: Callable[[bool, str], None]) -> Iterator[dict[str, Guest]]:
-    """By case: the guest that has it. They begin in their order, with the cases that were selected, some at a time."""
+    """Guests by case. They begin in their order, with the cases that were selected, some at a time."""
     lacks = lane.missing()
     require(not lacks, lacks)
     chosen = {item.callspec.params.get("case") for item in request.session.items if hasattr(item, "callspec")}
