@@ -49,7 +49,7 @@ TIMED := tests/diagnoses tests/hostile tests/live tests/vm tests/workloads
 # Those of them that look at counts, names, stacks and messages, or at times by the clock of the program itself: what
 # runs beside changes none of it. Two at a time; the tests that trace nothing fill the time in which they wait.
 BESIDE := $(patsubst %,tests/live/test_%.py,any_library answer_again around ask ask_events asleep bcc bounds call_tables command cuda \
-	cuda_ioctls embedded eu_stack events func gil hostile intervals ioctl kernel_addresses names postgres \
+	cuda_ioctls embedded eu_stack events func hostile intervals ioctl kernel_addresses names postgres \
 	privileges python python_clients python_steps python_storm runtimes scope_of_command scopes spans \
 	sub_interpreters sudo unwind wrong_input) \
 	tests/workloads/test_workload_stacks.py
