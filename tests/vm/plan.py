@@ -5,8 +5,8 @@ from __future__ import annotations
 from kernels import KERNELS, Kernel
 
 SHORT = ("load", "doctor", "truth", "stacks")
-WITHOUT_DOCTOR = ("load", "truth", "stacks")
-"""Checks for `make test`: trace-doctor takes a minute in a guest, so it is asked in one of them."""
+TOGETHER = WITHOUT_DOCTOR = ("load", "truth", "stacks")
+"""Checks for `make test`: trace-doctor takes a minute in a guest, so it is asked in one of them. These share a guest."""
 LONG = (
     *("wall", "ioctl", "calls", "func", "wakeup", "locks", "timeline", "quota", "python", "everything"),
     *("demo", "storms", "command", "peer", "wheel"),
@@ -84,5 +84,11 @@ def checks_of(kernel: Kernel, *, short: bool) -> tuple[str, ...]:
     return own + systemtap + driver + asked + BCC + WITHOUT_STOPS
 
 
-def short_set() -> list[tuple[str, str]]:
-    return [(kernel.name, check) for kernel in KERNELS for check in checks_of(kernel, short=True)]
+def short_guests() -> list[tuple[str, tuple[str, ...]]]:
+    """The short set by guest: the kernel, and the checks that run in it one after the other."""
+    found = []
+    for kernel in KERNELS:
+        checks = checks_of(kernel, short=True)
+        parts = [[check for check in checks if (check in TOGETHER) is first] for first in (True, False)]
+        found += [(kernel.name, tuple(part)) for part in parts if part]
+    return found
