@@ -33,9 +33,9 @@ class FileHolder(NamedTuple):
     last: int
     """Byte; 0: the end of the file."""
     seen: int
-    """How often it was seen to have it, of all …"""
+    """Number of looks at which it was seen to have the lock."""
     of: int
-    """… looks at which somebody waited."""
+    """Number of looks at which somebody waited for the lock."""
     looks: int
 
     @property
@@ -84,7 +84,7 @@ class InCycle(NamedTuple):
     process: str
     pid: int
     path: str
-    """Of the file for whose lock it waits; "" if it is not known."""
+    """Path of the file for whose lock it waits; "" if it is not known."""
 
 
 def cycle_of(file_locks: Iterable[FileLock]) -> tuple[InCycle, ...]:

@@ -23,9 +23,10 @@ _GO_WAITS = re.compile(
     r"mPark|usleep|osyield|epollwait|netpoll|write1?)|"
     r"(runtime/internal|internal/runtime)/syscall(/linux)?\.\w+"
 )
-"""How Go's runtime waits (runtime/lock_futex.go, os_linux.go, netpoll_epoll.go): what for, their callers tell."""
+"""Functions in which Go's runtime waits (runtime/lock_futex.go, os_linux.go, netpoll_epoll.go): their callers tell
+what for."""
 _GO_STARTS = re.compile(r"runtime\.(goexit|mcall|systemstack|morestack|mstart[01]?|rt0_go)")
-"""Where stacks of goroutines and of the scheduler begin."""
+"""Functions with which stacks of goroutines and of the scheduler begin."""
 LAUNCHER = "CallJavaMainInNewThread"
 """The main thread of Java waits in it for the end of the one that runs the program (src/java.base/*/native/libjli)."""
 _OF_HOTSPOT = frozenset(

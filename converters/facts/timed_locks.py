@@ -15,7 +15,7 @@ from .wakers import NOBODY
 
 _TIMER = "[timer]"
 _Wait = tuple[object, object, Stack]
-"""Whose it is, and where."""
+"""Process and thread that wait, and the stack."""
 
 
 def with_waits_joined(profile: Profile) -> Profile:

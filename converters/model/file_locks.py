@@ -22,15 +22,15 @@ class FileLock:
     owner: str
     """The name of the process that had the lock, with the script that it runs (hostile); "" if it is not known."""
     owner_pid: int
-    """Its pid, also if it has ended; 0 if it is not known."""
+    """Pid of the owner, also if it has ended; 0 if it is not known."""
     owner_ended: bool
-    """It took the lock and ended: others have its open file."""
+    """Whether the owner took the lock and ended: others have its open file."""
     sharers: int
-    """How many other processes were seen to have the owner's open file, and with it the lock."""
+    """Number of other processes that were seen to have the owner's open file, and with it the lock."""
     path: str
-    """Of the file, as the process that waited opened it (hostile); "" if it is not known."""
+    """Path of the file, as the process that waited opened it (hostile); "" if it is not known."""
     device: int
-    """Of the super block: major << 20 | minor."""
+    """Device of the super block: major << 20 | minor."""
     inode: int
     first: int
     """First byte of the owner's lock."""
@@ -39,13 +39,13 @@ class FileLock:
     access: str
     """`READ` or `WRITE`: how the owner has it."""
     seen: int
-    """How often the process was seen to wait for this owner."""
+    """Number of looks at which the process was seen to wait for this owner."""
     looks: int
-    """How often was looked while the trace went on."""
+    """Number of looks while the trace went on."""
     first_seen: int
     """ns from the beginning of the trace until the first time."""
     last_seen: int
-    """The same for the last time."""
+    """ns from the beginning of the trace until the last time."""
 
     @property
     def device_numbers(self) -> str:

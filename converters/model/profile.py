@@ -93,7 +93,7 @@ class Profile:
     locks: list[LockTimes] = field(default_factory=list)
     """Locks that were waited for, most time first; dropped when samples are left out."""
     file_locks: list[FileLock] = field(default_factory=list)
-    """Who was seen to wait for whose locks on files, likewise."""
+    """Processes that were seen to wait for locks on files, and the owners; dropped when samples are left out."""
     gil: list[GilTimes] = field(default_factory=list)
     """Waits for Python's interpreter lock by process; dropped when samples are left out."""
     critical: CriticalPath | None = None

@@ -40,7 +40,7 @@ _VERSION = 1
 _MOST = 1 << 64
 """Numbers that are divided stay below this: the result fits into a float."""
 _SLACK = 10**9
-"""So many nanoseconds more than twice its time a thread may have done."""
+"""Nanoseconds that a thread may have done beyond twice its time."""
 _Flat = TypeVar("_Flat", CallIoctls, Copies, FileLock, Neighbour)
 _THREAD_LIVES, _PROCESS_LIVES = ("pid_life", "tid_life", "count"), ("pid_life",)
 """Fields that are 1 in most threads and processes."""

@@ -55,7 +55,7 @@ class Answer:
     """Most of what the first sentence tells are waits that had not ended with the trace, or ended with a timeout of
     their own, and that no traced thread explains."""
     names_takers: bool = False
-    """It names those that had the cores, or says that these threads outnumber them."""
+    """Whether the first sentence names those that had the cores, or says that these threads outnumber them."""
 
 
 def answer(summary: Summary, facts: Facts, judgement: Judgement) -> Answer:

@@ -63,7 +63,7 @@ CHECKS: dict[str, str] = {
     "nvidia_holder": "nvidia_check:nvidia_holder",
     "nvidia_stap": "nvidia_check:nvidia_stap",
 }
-"""By name: the function. Only the modules of those that are asked for are imported, which takes seconds in a guest."""
+"""Functions by name. Only the modules of those that are asked for are imported, which takes seconds in a guest."""
 
 
 @contextlib.contextmanager

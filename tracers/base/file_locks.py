@@ -16,7 +16,7 @@ from .open_files import holders, opened
 
 TABLE = "/proc/locks"
 _BYTES = 1 << 20
-"""Of the table: later locks are left out."""
+"""Size of the table that is read: later locks are left out."""
 _SOON, _SELDOM = 0.25, 1.0
 """Seconds between two looks: while somebody waits, and else."""
 _SHARE = 0.02
@@ -40,12 +40,12 @@ class _Seen:
     last: int
     times: int = 0
     name: str = ""
-    """Of the one who waits."""
+    """Name of the process that waits."""
     owner: str = ""
 
 
 _Key = tuple[int, int, str, int, int]
-"""Who waits, the owner, the kind, the device, and the inode."""
+"""Pid of the process that waits, pid of the owner, the kind, the device, and the inode."""
 
 
 class FileLocks:
@@ -56,7 +56,7 @@ class FileLocks:
         self._traced, self._is_on = traced, looks
         self._seen: dict[_Key, _Seen] = {}
         self._looks: list[int] = []
-        """When was looked: CLOCK_MONOTONIC ns."""
+        """Times of the looks: CLOCK_MONOTONIC ns."""
         self._paths: dict[tuple[int, int], str] = {}
         self._sharers: dict[tuple[str, int, int], set[int]] = {}
         self._waiters: dict[tuple[int, int], int] = {}

@@ -28,9 +28,9 @@ class Opened(NamedTuple):
     """An open file of a process."""
 
     path: str
-    """As the process has opened it (hostile)."""
+    """Path with which the process has opened it (hostile)."""
     locks: tuple[Lock, ...]
-    """Those that this very open file has, or the process by it."""
+    """Locks that this very open file has, or the process by it."""
 
 
 def opened(pid: int, device: int, inode: int) -> Opened | None:

@@ -68,7 +68,7 @@ class GoHeader(NamedTuple):
     functions: int
     """The sorted pairs of an address and the offset of a record."""
     is_new: bool
-    """Of Go 1.18 or newer: fields of 4 bytes, relative to the begin of the code."""
+    """Whether it is of Go 1.18 or newer: fields of 4 bytes, relative to the begin of the code."""
 
 
 def is_go_table(data: bytes) -> bool:
