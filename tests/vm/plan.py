@@ -6,7 +6,7 @@ from kernels import KERNELS, Kernel
 
 SHORT = ("load", "doctor", "truth", "stacks")
 TOGETHER = WITHOUT_DOCTOR = ("load", "truth", "stacks")
-"""Checks for `make test`: trace-doctor takes a minute in a guest, so it is asked in one of them. These share a guest."""
+"""Checks for `make test`, which share a guest: trace-doctor takes a minute, so it is asked in one guest only."""
 LONG = (
     *("wall", "ioctl", "calls", "func", "wakeup", "locks", "timeline", "quota", "python", "everything"),
     *("demo", "storms", "command", "peer", "wheel"),
