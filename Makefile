@@ -46,6 +46,13 @@ $(NO_FRAME_POINTERS:%=build/workloads/%.o): WORKLOAD_CFLAGS := -std=gnu11 $(UNWI
 
 # Tests that trace or measure time: one after the other. The others run on all cores.
 TIMED := tests/diagnoses tests/hostile tests/live tests/vm tests/workloads
+# Those of them that look at counts, names, stacks and messages, or at times by the clock of the program itself: what
+# runs beside changes none of it. Two at a time.
+BESIDE := $(patsubst %,tests/live/test_%.py,any_library answer_again around ask ask_events asleep bcc bounds call_tables command cuda \
+	cuda_ioctls embedded eu_stack events func hostile intervals ioctl kernel_addresses names postgres \
+	privileges python python_clients python_steps python_storm runtimes scope_of_command scopes spans \
+	sub_interpreters sudo unwind wrong_input) \
+	tests/workloads/test_workload_stacks.py
 
 C_FILES := $(wildcard bpf/*.c bpf/include/*.h tests/diagnoses/programs/*.[ch] tests/hostile/attacks/*.c tests/tracers/engines/ebpf/measures/*.c tests/workloads/*.c tests/workloads/*.cc tests/workloads/*.h tests/vm/nvidia/*.c tracers/engines/bcc/*.c stap/runtime/*.c)
 
@@ -84,7 +91,8 @@ ifdef PYTEST_ARGS
 else
 	@status=0; \
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile $(TIMED:%=--ignore=%) || status=$$?; \
-	$(BIN)/python -m pytest $(TIMED) || status=$$?; \
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(BESIDE) || status=$$?; \
+	$(BIN)/python -m pytest $(TIMED) $(BESIDE:%=--ignore=%) || status=$$?; \
 	exit $$status
 endif
 

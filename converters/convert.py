@@ -159,6 +159,9 @@ def main(**given: Any) -> None:
     output.check(outputs, force=given["force"], format_name=given["to"] or "")
     _check(given)
     steps = transform_options.plan(given)
+    # The answer tells whose waits they are: it is that of the single processes.
+    later = [step for step in steps if given["answer"] and step.told == transform_options.MERGE]
+    steps = [step for step in steps if step not in later]
     with memory.limited(), no_collection():
         profile, options = _converted(inputs, steps, given)
         if given["anonymize"]:
@@ -169,6 +172,8 @@ def main(**given: Any) -> None:
             options = replace(options, value=profile.value_types[shown].name)
         if given["answer"]:
             _answer(profile, given, is_changed=bool(steps) or len(inputs) > 1)
+        if later:
+            profile = transform_options.apply(profile, later, options.value)
         if outputs or not given["answer"]:
             _report(profile, options)
         if any(output.format_of(path, given["to"] or "") != "pprof" for path in outputs):

@@ -28,6 +28,9 @@ GROUPS = {
 """Heading of the help → `options`."""
 
 
+MERGE = "--merge"
+
+
 class Step(NamedTuple):
     """One transform, and the options that asked for it."""
 
@@ -86,7 +89,7 @@ def plan(given: Mapping[str, Any]) -> list[Step]:
     if given["max_depth"]:
         steps.append(Step("--max-depth", partial(stacks.limit_depth, depth=given["max_depth"])))
     if given["merge"]:
-        steps.append(Step("--merge", labels.merge_processes))
+        steps.append(Step(MERGE, labels.merge_processes))
     return steps
 
 

@@ -35,7 +35,7 @@ _NEEDED = (
     "linux/major.h",
     "linux/raid/md_p.h",
 )
-"""What headers take for granted."""
+"""Headers that other headers take for granted."""
 EVERY = ""
 """The family of commands that any file can take."""
 

@@ -10,7 +10,7 @@ HEADER = b"PERFILE2" + struct.pack("=Q", 16)
 SAMPLE, COMM, MMAP2, TRACING_DATA = 9, 3, 10, 66
 EXEC = 1 << 13
 IDS = bytes(range(1, 33))
-"""What follows each record: thread, time, id, core."""
+"""Bytes that follow each record: thread, time, id, core."""
 
 
 def record(kind: int, body: bytes, misc: int = 2) -> bytes:

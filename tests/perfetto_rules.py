@@ -55,9 +55,9 @@ class Trace:
 
     packets: list[Any]
     switches: dict[int, list[tuple[int, int, int, int]]] = field(default_factory=lambda: defaultdict(list))
-    """By core: time, who leaves, his state, who comes."""
+    """Switches by core: time, who leaves, his state, who comes."""
     names: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
-    """What threads are called in switches and wake-ups, by id."""
+    """Names of threads in switches and wake-ups, by id."""
     wakeups: list[tuple[int, int, int, int]] = field(default_factory=list)
     """Time, waker, woken, core where it is going to run."""
     others: dict[str, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))

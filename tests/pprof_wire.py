@@ -99,3 +99,13 @@ def number(field: int, value: int) -> bytes:
         value >>= 7
     out.append(value)
     return bytes(out)
+
+
+def with_comment(meta: str) -> bytes:
+    """A profile with data of ours in a comment, as version 0.1 wrote them."""
+    comment = b"stallscope:" + meta.encode()
+    head = text(1, number(1, 1) + number(2, 2)) + number(13, 3)
+    strings = (
+        text(6, "") + text(6, "cpu") + text(6, "nanoseconds") + number(6, len(comment)).replace(b"\x30", b"\x32", 1)
+    )
+    return head + strings + comment

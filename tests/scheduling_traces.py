@@ -42,7 +42,7 @@ class Machine:
     now: int = 0
     rows: dict[str, list[tuple[Any, ...]]] = field(default_factory=lambda: defaultdict(list))
     truth: dict[int, list[tuple[str, int]]] = field(default_factory=lambda: defaultdict(list))
-    """By thread (row): each state and when it began; the row of the waker does not matter here."""
+    """States of each thread (row), and when each began; the row of the waker does not matter here."""
 
     def __post_init__(self) -> None:
         self.choice = random.Random(self.seed)

@@ -8,6 +8,7 @@ from stallscope.converters.facts.contention import contention_of
 from stallscope.converters.facts.facts import Beside, Facts, Recorded
 from stallscope.converters.facts.gil import gil_shares
 from stallscope.converters.facts.runs import add_up_runs
+from stallscope.converters.facts.started import started_processes, with_waits_for_started
 from stallscope.converters.facts.thread_roles import roles_of
 from stallscope.converters.facts.wait_sums import LOST, Place, add_up_waits, merged_threads
 from stallscope.converters.facts.waits import wait_of
@@ -195,7 +196,8 @@ def facts_of(profile: Profile, pools: Callable[[], Collection[int]] | None = Non
     """Facts of a profile with waits. ``pools``: see `Beside`. ``has_samples``: it is known where threads
     run, but of none of these."""
     threads = merged_threads(profile.threads)
-    sums = add_up_waits(profile, threads)
+    started = started_processes(threads)
+    sums = with_waits_for_started(add_up_waits(profile, threads), threads, started)
     columns = {value_type.name for value_type in profile.value_types}
     runs = add_up_runs(profile, threads) if "samples" in columns else {}
     known = Beside(
@@ -208,5 +210,7 @@ def facts_of(profile: Profile, pools: Callable[[], Collection[int]] | None = Non
         runs or ({LOST: {}} if has_samples else {}),
         profile.steps,
         objects={each.id: each for each in profile.objects},
+        started=started,
+        file_locks=profile.file_locks,
     )
     return Facts(sums, threads, roles_of(sums, threads), profile.duration_ns, known)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -33,16 +34,28 @@ def first_word(docstring: str) -> str:
 
 
 def is_forbidden(docstring: str) -> bool:
-    return first_word(docstring) in FORBIDDEN | {"the same"}
+    """Whether the docstring begins in such a way, or goes on with another one's sentence."""
+    return first_word(docstring) in FORBIDDEN | {"the same"} or docstring.startswith(("…", "..."))
 
 
 def docstrings(source: str) -> Iterator[tuple[int, str]]:
-    """Line and text of the docstring of each module, class and function, private ones, too."""
+    """Line and text of the docstring of each module, class, function, field and variable, private ones, too."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             text = ast.get_docstring(node)
             if text is not None:
                 yield node.body[0].lineno, text
+        for _, block in ast.iter_fields(node):
+            if isinstance(block, list):
+                yield from _docstrings_of_assignments(block)
+
+
+def _docstrings_of_assignments(block: list[ast.AST]) -> Iterator[tuple[int, str]]:
+    """Line and text of each string that follows an assignment as a statement of its own."""
+    for assignment, following in pairwise(block):
+        match assignment, following:
+            case ast.Assign() | ast.AnnAssign(), ast.Expr(value=ast.Constant(value=str(text)), lineno=line):
+                yield line, text
 
 
 @pytest.mark.parametrize(
@@ -56,6 +69,8 @@ def docstrings(source: str) -> Iterator[tuple[int, str]]:
         ("Those of a process.", True),
         ("Its name.", True),
         ("Also a file.", True),
+        ("… and of a process.", True),
+        ("... and of a process.", True),
         ("The samest of threads.", False),
         ("Whether it waits.", False),
         ("Offset in the file.", False),
@@ -70,8 +85,20 @@ def test_first_words(docstring: str, forbidden: bool) -> None:
 
 
 def test_docstrings_of_all_definitions_are_found() -> None:
-    source = '"A."\nclass C:\n    "B."\n    async def f():\n        "C."\n        def _g(): "D."\nx = 1\n"No."\n'
-    assert sorted(docstrings(source)) == [(1, "A."), (3, "B."), (5, "C."), (6, "D.")]
+    source = '"A."\nclass C:\n    "B."\n    async def f():\n        "C."\n        def _g(): "D."\nx = 1\n"E."\n'
+    assert sorted(docstrings(source)) == [(1, "A."), (3, "B."), (5, "C."), (6, "D."), (8, "E.")]
+
+
+def test_docstrings_of_fields_and_variables_are_found() -> None:
+    source = (
+        'x = 1\n"""A."""\nif x:\n    pass\nelse:\n    y: int\n    "B."\n'
+        'class C:\n    z: int = 1\n    "C."\n    def f(self):\n        self.a = 1\n        "D."\n        print("No.")\n'
+    )
+    assert sorted(docstrings(source)) == [(2, "A."), (7, "B."), (10, "C."), (13, "D.")]
+
+
+def test_strings_that_follow_no_assignment_are_no_docstrings() -> None:
+    assert not list(docstrings('x += 1\n"No."\nf()\n"No."\nx = 1\nf("No.")\n'))
 
 
 def test_docstrings_begin_with_a_noun_or_a_verb() -> None:

@@ -13,7 +13,7 @@ PACKAGES = Path(__file__).resolve().parents[1] / "converters"
 TABLE = "facts/thresholds.py"
 MODULES = [
     path
-    for package in ("facts", "rules", "phrases", "summary")
+    for package in ("facts", "rules", "phrases", "summary", "scan")
     for path in sorted((PACKAGES / package).rglob("*.py"))
     if path != PACKAGES / TABLE
 ]
@@ -52,15 +52,18 @@ ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
     "summary/events.py": ("ns of a second; digits that are printed", (NS, 0.05)),
     "summary/figures.py": ("version of the JSON", (3,)),
     "summary/outliers.py": ("standard deviations of a median deviation; digits of a share", (1.4826, 10**6, 10**6)),
-    "summary/render.py": ("widths; ns of a second", (100_000, 80, 80, NS)),
+    "scan/report.py": ("version of the JSON", (1,)),
+    "scan/screen.py": ("lines", (40,)),
+    "summary/render.py": ("ns of a second", (NS,)),
     "summary/sharing_table.py": ("digits that are printed", (200,)),
     "summary/steps_table.py": ("width; columns; digits that are printed", (160, 8, 99.5)),
     "summary/summarize.py": ("index", (3,)),
     "summary/tables.py": ("width", (110,)),
+    "summary/terminal.py": ("widths", (100_000, 80, 80)),
 }
 """Numbers that decide nothing of that, by module, with what they are."""
 SCREEN = "summary/fitting.py"
-"""How many lines of what fit on a screen: all of it is layout."""
+"""Module on how many lines of what fit on a screen: all of it is layout."""
 
 
 def numbers(tree: ast.Module) -> Iterator[float]:

@@ -21,7 +21,7 @@ from stallscope.converters.writers import output
 from stallscope.converters.writers.base.options import WriteOptions
 
 View = Callable[[Profile], object]
-"""What of a profile a format keeps."""
+"""Gives the part of a profile that a format keeps."""
 
 
 class Pair(NamedTuple):

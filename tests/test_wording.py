@@ -15,7 +15,7 @@ LOOKED_INTO = (
     *("converters/convert.py", "converters/transform_options.py", "tracers"),
 )
 SENTENCE = re.compile(r"[A-Za-z']{2,} [a-z']{2,}")
-"""Two words."""
+"""Two words, as only a sentence has them."""
 MATCHING = frozenset(
     (
         *("startswith", "endswith", "removeprefix", "removesuffix", "partition", "rpartition", "split", "rsplit"),

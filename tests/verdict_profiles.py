@@ -40,7 +40,7 @@ COMPUTE = (*user(EXE, "main", "compute"), *kernel("asm_sysvec_apic_timer_interru
 JOIN = (*user(EXE, "main", "finish"), *user(LIBC, "pthread_join"), *FUTEX)
 EPOLL_LOOP = (*user(EXE, "main", "serve"), *user(LIBC, "epoll_wait"), *EPOLL)
 IDLE_KERNEL = (Frame("ret_from_fork", "kernel"), Frame("kthread", "kernel"), Frame("worker_thread", "kernel"))
-"""Of a thread of the kernel, which makes the profile one of a whole host."""
+"""Stack of a thread of the kernel, which makes the profile one of a whole host."""
 
 
 def one(stack: Stack, time: int, *, runs: int = 0, state: str = "interruptible", count: int = 500) -> Profile:
@@ -183,6 +183,19 @@ def stepping(every: int | None = 20) -> Profile:
     return profile
 
 
+def handing_on(runs: int = 50_000, woken: float = 1.0, kind: Stack = READ) -> Profile:
+    """Four processes that share a core, and wait for each other after they have run for so long; this part of their
+    waiting for a core comes right after these waits."""
+    profile = empty()
+    for pid in range(10, 14):
+        add_process(profile, pid, "app", cpus="0")
+        waits = 2 * SECOND // runs
+        thread = Tracee(profile, pid, "app", pid, "app").run(2 * SECOND).wait(kind, "interruptible", 3 * SECOND, waits)
+        thread.wait(kind, "runnable-woken", round(5 * SECOND * woken), waits)
+        thread.wait(COMPUTE, "runnable-preempted", round(5 * SECOND * (1 - woken)), 500)
+    return profile
+
+
 def taking_turns(
     threads: int = 4, used: float = 1.0, waits: float = 0.75, other: float = 0.0, first: float | None = None
 ) -> Profile:
@@ -255,4 +268,4 @@ MINIMAL: dict[str, Callable[[], Profile]] = {
     "busy": lambda: one(SLEEP, SECOND, runs=9 * SECOND),
     "still": lambda: with_stuck(waiting(READ)),
 }
-"""By the rule that is to be first, or, for `still`, among what did not move."""
+"""Makers of profiles by the rule that is to be first, or, for `still`, among what did not move."""

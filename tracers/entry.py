@@ -40,6 +40,11 @@ def func() -> int:
     return run("stallscope.tracers.func")
 
 
+def scan() -> int:
+    """``trace-scan``."""
+    return run("stallscope.tracers.scan")
+
+
 def doctor() -> int:
     """``trace-doctor``."""
     return run("stallscope.tracers.doctor")

@@ -14,7 +14,7 @@ from .pseudonyms import Pseudonyms
 
 _Part = TypeVar("_Part")
 Rule = Callable[[Pseudonyms, str, Any], str]
-"""Of a text and the part that it is in."""
+"""Makes the pseudonym of a text. Arguments: the pseudonyms, the text, and the part that the text is in."""
 
 
 def _function(names: Pseudonyms, text: str, part: Any) -> str:
@@ -79,6 +79,9 @@ RULES: dict[tuple[str, str], Rule] = {
     ("LockThread", "source"): _WORD,
     ("LockThread", "frames"): _NAME,
     ("LockPlace", "frames"): _NAME,
+    ("FileLock", "kind"): _WORD,
+    ("FileLock", "access"): _WORD,
+    ("FileLock", "path"): _made("file"),
     ("GilThread", "frames"): _NAME,
     ("Steps", "name"): _NAME,
     ("StepRun", "frames"): _NAME,

@@ -46,7 +46,7 @@ FUNCTIONS = frozenset({
     "main", "_start", "<module>", "<lambda>", "<listcomp>", "<dictcomp>", "<genexpr>", "<setcomp>", "start_thread",
     "clone", "clone3", "__clone", "__clone3", "_init", "_fini",
 })  # fmt: skip
-"""What many programs have."""
+"""Functions that many programs have."""
 MARKS = frozenset({
     "--", "[stack lost]", "[no stack]", "[switch not reported]", "[not started yet]", "[not sampled]", "[other stacks]",
     "[lost]", "[asleep]", "[not started]", "[stopped by eu-stack]", "[unmapped]", "[anon]", "[unknown]", "[kernel]",
@@ -56,9 +56,9 @@ MARKS = frozenset({
     "[interrupts]",
     "",
 })  # fmt: skip
-"""What stands for something else."""
+"""Names in brackets, and other marks, that stand for something else than a function or a file."""
 _LEFT_OUT = re.compile(r"\[[\d,]+ frames left out\]")
-"""What stands for the middle of a stack, see `converters.readers.depth`."""
+"""Mark for the middle of a stack that was left out, see `converters.readers.depth`."""
 STATES = frozenset({*BLOCKED, *RUNNABLE_STATES, RUNNING, ENDED, UNKNOWN, "not traced", "yes", "no", ""})
 VALUES = frozenset({
     "off-cpu", "on-cpu", "count", "min", "max", "wall", "calls", "samples", "time", "weight", "cpu", "bytes", "freed",

@@ -73,7 +73,7 @@ def _labels(names: Pseudonyms, labels: Labels) -> Labels:
 
 
 _NUMBERS = frozenset({"pid", "tid", "pid-life", "tid-life", "waker_tid", "object"})
-"""Labels."""
+"""Labels whose values are numbers, and stay as they are."""
 _TEXTS: dict[str, Callable[[Pseudonyms, str], str]] = {
     "host": lambda names, value: names.made("host", value),
     "input": lambda names, value: names.made("input", value),

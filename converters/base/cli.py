@@ -38,7 +38,7 @@ from .errors import StallscopeError
 from .text import printable
 
 TRACEBACK = "STALLSCOPE_TRACEBACK"
-"""If this environment variable is 1, internal errors show a traceback."""
+"""Environment variable: if it is 1, internal errors show a traceback."""
 
 Example = tuple[str, str]
 """A command line, and a description."""

@@ -35,9 +35,9 @@ class Rights(NamedTuple):
     keeps: tuple[str, ...] = ()
     """Names of capabilities, as setpriv(1) has them, that stay."""
     groups: tuple[int, ...] = ()
-    """Further groups."""
+    """Ids of further groups."""
     has_network: bool = False
-    """It is not put into a network of its own, where there is nobody to talk to."""
+    """Whether the helper keeps the network; else it gets one of its own, where there is nobody to talk to."""
 
     @property
     def are_ours(self) -> bool:

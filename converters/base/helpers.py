@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
-"""Where programs are looked for, whatever PATH is."""
+"""Folders in which programs are looked for, whatever PATH is."""
 INHERITED: tuple[str, ...] = ()
 """Beginnings of the names of environment variables that helpers inherit."""
 MOST_COPIED = 256 << 20
@@ -63,11 +63,11 @@ class Limits(NamedTuple):
     memory: int | None = None
     """Bytes of address space."""
     seconds: int | None = None
-    """Of CPU time."""
+    """Seconds of CPU time."""
     written: int | None = None
     """Bytes of each file that it writes to, of standard output too if that is a file."""
     files: int | None = None
-    """Descriptors."""
+    """Number of descriptors that it may have open."""
 
 
 class Done(NamedTuple):

@@ -14,8 +14,8 @@ _T = TypeVar("_T")
 _HIGHEST = 2**32 - 2
 """-1 means "unchanged" to chown(2) and setfsuid(2)."""
 _SETGROUPS = {"x86_64": 116, "aarch64": 159}
-"""Its number (arch/x86/entry/syscalls/syscall_64.tbl, include/uapi/asm-generic/unistd.h in Linux): the C library's
-function would set the groups of all threads."""
+"""Number of the system call setgroups, by architecture (arch/x86/entry/syscalls/syscall_64.tbl,
+include/uapi/asm-generic/unistd.h in Linux): the C library's function would set the groups of all threads."""
 
 
 class Owner(NamedTuple):

@@ -113,6 +113,27 @@ def _trusted_link(name: str, folder: int, trusted: set[int]) -> str:
         os.close(link)
 
 
+def make_folder(path: Path, *, owner: Owner | None = None) -> None:
+    """Makes the folder ``path``, readable by its owner only, unless it is there. With ``owner`` it is done with that
+    user's rights, as in `create`. Raises StallscopeError."""
+    with open_folder(path.parent) as parent:
+        make = partial(os.mkdir, path.name, 0o700, dir_fd=parent)
+        try:
+            if owner:
+                with_rights_of(owner, make)
+            else:
+                make()
+        except FileExistsError:
+            pass
+        except OSError as error:
+            if owner is None or not _is_denied(error):
+                raise _failure(path, error) from error
+            _check_root_shell(path, owner)
+            make()
+    with open_folder(path):  # what is there is a folder
+        pass
+
+
 def is_stream(path: Path, folder: int) -> bool:
     """Whether ``path``, whose folder is open, is /dev/null, or a named pipe of somebody trusted: root, this user,
     the user behind sudo. What is written to them replaces nothing."""

@@ -10,7 +10,7 @@ _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _BYTES = range(0xDC80, 0xDD00)
 """Surrogates that stand for the bytes 0x80 to 0xff of a name that is not UTF-8 (os.fsdecode, PEP 383)."""
 _NAMED = 3
-"""How many names stand for many."""
+"""Number of names that are shown; others are only counted."""
 
 
 def printable(name: str) -> str:

@@ -1,4 +1,4 @@
-"""One account of each thread, process and interpreter lock: profiles that were merged have several of each."""
+"""One account of each thread, process and lock: profiles that were merged have several of each."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from itertools import zip_longest
 from typing import TypeVar
 
 from ..model import Profile, ThreadTimes
+from ..model.file_locks import FileLock
 from ..model.gil import GilThread, GilTimes
 from ..model.neighbours import Neighbour
 from ..model.processes import CpuLimit, ProcessTimes
@@ -24,6 +25,7 @@ def with_one_account_each(profile: Profile) -> Profile:
         threads=_added(profile.threads, lambda times: (times.pid, times.tid), _thread),
         processes=_added(profile.processes, lambda process: process.pid, _process),
         neighbours=_added(profile.neighbours, lambda neighbour: (neighbour.pid, neighbour.process), _neighbour),
+        file_locks=_added(profile.file_locks, _who_waits, _file_lock),
         gil=_added(profile.gil, lambda gil: gil.pid, _gil),
     )
 
@@ -78,6 +80,14 @@ def _limit(old: CpuLimit, new: CpuLimit) -> CpuLimit:
 
 def _neighbour(old: Neighbour, new: Neighbour) -> Neighbour:
     return replace(new, on_cpu=old.on_cpu + new.on_cpu)
+
+
+def _who_waits(lock: FileLock) -> object:
+    return lock.pid, lock.process, lock.owner_pid, lock.kind, lock.device, lock.inode
+
+
+def _file_lock(old: FileLock, new: FileLock) -> FileLock:
+    return replace(new, seen=old.seen + new.seen, looks=old.looks + new.looks, first_seen=old.first_seen)
 
 
 def _gil(old: GilTimes, new: GilTimes) -> GilTimes:

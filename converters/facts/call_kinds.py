@@ -21,7 +21,7 @@ _EVENTS = FEW_EVENTS_CALLS | {
 }
 _SOCKETS = re.compile(r"(recv|send)(|from|to|msg|mmsg)")
 _FILES = frozenset(("read", "write", "readv", "writev", "splice", "sendfile"))
-"""Of a disk they wait uninterruptibly; interruptibly of a pipe, a socket or a terminal."""
+"""Functions that wait uninterruptibly for a disk, but interruptibly for a pipe, a socket or a terminal."""
 
 ASKING = frozenset(
     (*FEW_EVENTS_CALLS, "epoll_wait", "epoll_pwait", "epoll_pwait2", "sched_yield", "pthread_yield", "thrd_yield")
@@ -29,7 +29,7 @@ ASKING = frozenset(
 """The calls with which a thread asks whether something has happened: one that runs in them polls."""
 
 BY_THREAD, BY_TIMER, BY_CHILD, BY_EVENTS, BY_PEER, BY_FILE = "thread", "timer", "child", "events", "peer", "file"
-"""Who ends the wait."""
+"""Kinds of what ends a wait."""
 
 
 @lru_cache(maxsize=1 << 12)

@@ -24,7 +24,7 @@ class Contention:
     duration: int
     """Trace length; 0 when unknown."""
     span: int
-    """Their lifetime within the trace."""
+    """Lifetime of the processes within the trace."""
     threads: int
     created: int
     """Created during the trace."""
@@ -40,11 +40,11 @@ class Contention:
     limits: tuple[CpuLimit, ...]
     """One entry per control group."""
     allowed: float | None
-    """How many cores they may use, by affinity and quotas; None when unknown."""
+    """Number of cores that the processes may use, by affinity and quotas; None when unknown."""
     environments: tuple[dict[str, str] | None, ...]
     """See `ProcessTimes`, one per process."""
     processes: int = 1
-    """So many, those that are only known as a sum included."""
+    """Number of processes, those that are only known as a sum included."""
 
     def per_second(self, number: int) -> float | None:
         """``number`` per second of trace; None if its length is unknown."""

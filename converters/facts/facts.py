@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..model import Profile, ThreadTimes
+from ..model.file_locks import FileLock
 from ..model.neighbours import Neighbour
 from ..model.steps import Steps
 from ..model.waits_for import WaitGraph
@@ -15,6 +16,7 @@ from .contention import Contention
 from .coordinators import coordinators
 from .gil import GilShare
 from .runs import Runs
+from .started import Started
 from .thread_names import name_pattern, thread_pattern
 from .thread_roles import ThreadRoles, only_waits
 from .wait_kinds import HALTED
@@ -29,16 +31,16 @@ class Recorded(NamedTuple):
     """Profile and graph of recorded wakers."""
 
     profile: Profile
-    """With the kernel's ids."""
+    """Profile with the kernel's ids."""
     graph: WaitGraph
-    """Its own."""
+    """Wait-for graph of ``profile``."""
 
 
 class Beside(NamedTuple):
     """Knowledge beside the times and waits of threads."""
 
     accounts: Sequence[ThreadTimes] = ()
-    """Of all threads, also both of a thread id that was used twice; empty: those of the threads."""
+    """Accounts of all threads, also both of a thread id that was used twice; empty: those of the profile's threads."""
     contention: Sequence[Contention] = ()
     gil: Sequence[GilShare] = ()
     pools: Callable[[], Collection[int]] | None = None
@@ -46,12 +48,14 @@ class Beside(NamedTuple):
     neighbours: Sequence[Neighbour] = ()
     recorded: Recorded | None = None
     runs: Runs = {}  # noqa: RUF012 (it never changes)
-    """Where threads run; empty: not known."""
+    """Samples on cores, by thread and place; empty: not known."""
     steps: Sequence[Steps] = ()
     ranks: Mapping[int, int] = {}
     """The ranks of processes in their job, by pid."""
+    started: Started = {}  # noqa: RUF012 (it never changes)
+    file_locks: Sequence[FileLock] = ()
     objects: Objects = {}  # noqa: RUF012 (likewise)
-    """What waits are on."""
+    """Files, sockets and pipes that waits are on, by id."""
 
 
 class Facts:
@@ -70,7 +74,8 @@ class Facts:
         self.accounts = beside.accounts or tuple(threads.values())
         self.contention, self.gil, self.pools = beside.contention, beside.gil, beside.pools
         self.runs, self.neighbours, self.recorded = beside.runs, beside.neighbours, beside.recorded
-        self.steps, self.ranks, self.objects = beside.steps, beside.ranks, beside.objects
+        self.steps, self.ranks, self.started = beside.steps, beside.ranks, beside.started
+        self.file_locks, self.objects = beside.file_locks, beside.objects
         self.pids_moving = frozenset(pid for pid, tid in threads if (pid, tid) not in roles.still)
         self.still_pids = frozenset(pid for pid, _ in roles.still) - self.pids_moving
         """Processes in which no thread moved."""
@@ -127,7 +132,9 @@ class Facts:
             switches[thread[0]] += sum(total.count for total in self.waits_of(thread).values())
         least = thresholds.AT_WORK_SWITCHES * self.duration / 1e9
         enough = thresholds.AT_WORK_CPU * self.duration
-        return frozenset(pid for pid in on_cpu if on_cpu[pid] >= enough or switches[pid] >= least)
+        found = {pid for pid in on_cpu if on_cpu[pid] >= enough or switches[pid] >= least}
+        starters = {pid for (pid, _), pids in self.started.items() if pids & found}
+        return frozenset(found | starters)
 
     def mains(self) -> list[Thread]:
         """Main threads of the processes at work; if there are none, of those that moved; else of all. In place of a

@@ -11,7 +11,7 @@ from ..model import Frame
 NAME_LIMIT = 120
 """Longest name in a `Site`, in characters; the middle of a longer one is left out."""
 
-_CLONE_SUFFIX = re.compile(r"(\s*\[clone [^\]]*\]|\.(constprop|isra|part|cold|llvm|lto_priv)(\.\d+)*)+$")
+_CLONE_SUFFIX = re.compile(r"(\s*\[clone [^\]]*\]|\.(constprop|isra|part|cold|llvm|lto_priv|abi0)(\.\d+)*)+$")
 _QUALIFIERS = re.compile(r"(\s+(const|volatile|noexcept)|\s*&&?)+$")
 _OPERATOR = re.compile(r"(?<!\w)operator\s*(\(\)|\[\]|[-+*/%^&|~!=<>,]+)")
 _UNRESOLVED = re.compile(r"\[(.*(\+|!fn_))?0x[0-9a-f]+\]|\[unknown\]", re.DOTALL)

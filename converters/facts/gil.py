@@ -19,7 +19,7 @@ class GilShare(NamedTuple):
     wall: int
     """ns; 0 if not known."""
     main: int = 0
-    """Of it, the main thread's."""
+    """Part of ``wall`` that is the main thread's."""
 
     def to_json(self) -> dict[str, Any]:
         """Times in ns, the share as a fraction of 1, null when unknown."""

@@ -22,16 +22,16 @@ from .wait_kinds import THREAD as FOR_THREADS
 from .wait_sums import Place, Sum, Sums, Thread, add_up_waits, merged_threads
 
 PERIODIC, PARKED, REQUESTS = "periodic", "parked", "requests"
-"""It sleeps in steady intervals; it is one of several workers that wait for work from their own process; an event loop
-waits for what comes from outside of its process."""
+"""Evidence that a thread is idle: it sleeps in steady intervals; it is one of several workers that wait for work from
+their own process; it is an event loop that waits for what comes from outside of its process."""
 _OWN, _OTHERS = "own", "others"
-"""Who ended waits, beside the kinds of interrupts: threads of the same process, or of others."""
+"""Origins of the ends of waits, beside the kinds of interrupts: threads of the same process, or of others."""
 
 
 class Evidence(NamedTuple):
     kind: str
     place: Place
-    """Where it waits for work."""
+    """Place where the thread waits for work."""
 
 
 def idle_by_evidence(sums: Sums, threads: Mapping[Thread, ThreadTimes], graph: WaitGraph) -> dict[Thread, Evidence]:

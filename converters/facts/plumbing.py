@@ -40,7 +40,7 @@ _ONLY_CALL = (
 )
 """Prefixes of functions in the program's own files that only call what matters."""
 _PYTHON_CALLS = re.compile(r"(cfunction|method)_(call|vectorcall)(_[A-Z_]+)?|slot_tp_[a-z]+|type_call")
-"""The same of CPython that have no prefix (Objects/methodobject.c, descrobject.c, typeobject.c)."""
+"""Functions of CPython that only call what matters (Objects/methodobject.c, descrobject.c, typeobject.c)."""
 
 _PYTHON = re.compile(r"/(lib)?python3(\.\d+[a-z]*)?(\.so[\w.]*)?$")
 

@@ -32,9 +32,9 @@ class Run(NamedTuple):
     call: str
     """The system call that it is in, or the function of the C library that it called; "" if there is none."""
     gpu: str = ""
-    """As in `waits.Wait`."""
+    """The function of CUDA that waits until the GPU has done something, as in `waits.Wait`; "" if there is none."""
     memory: str = ""
-    """What the kernel does there to get memory: `AT_LIMIT`, `FREES`, `SWAPS`; "" if it is nothing of these."""
+    """Work of the kernel there to get memory: `AT_LIMIT`, `FREES`, `SWAPS`; "" if it is nothing of these."""
 
 
 @dataclass(slots=True)

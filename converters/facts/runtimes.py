@@ -13,11 +13,20 @@ from .ownership import is_own
 _OF_GO = frozenset(
     (
         *("runtime.findRunnable", "runtime.findrunnable", "runtime.stopm", "runtime.sysmon"),
-        *("runtime.templateThread", "os/signal.signal_recv"),
+        *("runtime.templateThread", "os/signal.signal_recv", "runtime.stoplockedm", "runtime.mexit"),
     )
 )
-"""A thread without a goroutine (runtime/proc.go), the monitor, and the reader of signals. Programs in C++ and Rust have
-no such names."""
+"""A thread without a goroutine, or whose own one does not run (runtime/proc.go), the monitor, and the reader of
+signals. Programs in C++ and Rust have no such names."""
+_GO_WAITS = re.compile(
+    r"runtime\.(futex|futexsleep|futexwakeup|semasleep|semawakeup|notesleep|notetsleepg?|notetsleep_internal|notewakeup|"
+    r"mPark|usleep|osyield|epollwait|netpoll|write1?)|"
+    r"(runtime/internal|internal/runtime)/syscall(/linux)?\.\w+"
+)
+"""Functions in which Go's runtime waits (runtime/lock_futex.go, os_linux.go, netpoll_epoll.go): their callers tell
+what for."""
+_GO_STARTS = re.compile(r"runtime\.(goexit|mcall|systemstack|morestack|mstart[01]?|rt0_go)")
+"""Functions with which stacks of goroutines and of the scheduler begin."""
 LAUNCHER = "CallJavaMainInNewThread"
 """The main thread of Java waits in it for the end of the one that runs the program (src/java.base/*/native/libjli)."""
 _OF_HOTSPOT = frozenset(
@@ -29,7 +38,8 @@ _OF_HOTSPOT = frozenset(
         *("JVM_WaitForReferencePendingList",),
     )
 )
-"""In libraries: the launcher's thread, workers and services of the virtual machine (src/hotspot/share/runtime, gc)."""
+"""Functions in libraries: the launcher's thread, workers and services of the virtual machine
+(src/hotspot/share/runtime, gc)."""
 
 _OF_PROGRAMS = {
     **dict.fromkeys(
@@ -47,14 +57,14 @@ _OF_PROGRAMS = {
         re.compile(r"mariadbd|mysqld"),
     ),
 }
-"""Of servers, by the file that has them: PostgreSQL's processes in the background (src/backend/postmaster,
+"""Functions of servers, with the file that has them: PostgreSQL's processes in the background (src/backend/postmaster,
 replication), and the threads of MariaDB that wait for connections and tasks (sql/mysqld.cc, tpool)."""
 _MASTERS = {
     **dict.fromkeys(("PostmasterMain", "ServerLoop"), re.compile(r"postgres(ql)?")),
     **dict.fromkeys(("ngx_master_process_cycle",), re.compile(r"nginx")),
 }
-"""The same, if nothing of the program is below them: processes that only start others (src/backend/postmaster,
-src/os/unix/ngx_process_cycle.c)."""
+"""Functions of processes that only start others, if nothing of the program is below them, with the file that has them
+(src/backend/postmaster, src/os/unix/ngx_process_cycle.c)."""
 _SCRIPTS = re.compile(
     r"(^|.*/)("
     r"socketserver\.py:(\w+\.)?serve_forever|http/server\.py:(\w+\.)?handle_one_request|"
@@ -65,8 +75,8 @@ _SCRIPTS = re.compile(
     r"torch/utils/data/_utils/(worker\.py:_worker_loop|pin_memory\.py:(_pin_memory_loop|do_one_step))"
     r")"
 )
-"""Of libraries of Python (``file:function``): where servers wait for the next request or connection, and workers for
-what they have to do. They also call what they are given, so that nothing but `_BELOW` may be below them."""
+"""Functions of Python's libraries (``file:function``) in which servers wait for the next request or connection, and
+workers for what they have to do. They also call what they are given, so that nothing but `_BELOW` may be below them."""
 _BELOW = re.compile(
     r"(^|.*/)(socket|selectors|ssl|queue|threading|connection|queues|synchronize|compat)\.py|.*/(multiprocessing|billiard)/.*"
 )
@@ -115,6 +125,15 @@ def is_parked(function: str) -> bool:
 def of_go_library(name: str) -> bool:
     """Whether a function is one of Go's standard library."""
     return "." in name and "::" not in name and _GO.match(name) is not None
+
+
+def go_caller(names: Iterable[str], called: str) -> str:
+    """The function of Go's runtime that waits, by means of ``called``. ``names``: a stack of nothing but Go's library,
+    innermost function first."""
+    if not _GO_WAITS.fullmatch(called):
+        return called
+    caller = next((name for name in names if not _GO_WAITS.fullmatch(name)), "")
+    return caller if of_go_library(caller) and not _GO_STARTS.fullmatch(caller) else called
 
 
 def parked_in(frame: Frame) -> str:

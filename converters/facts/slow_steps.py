@@ -12,9 +12,9 @@ from ..model.steps import SLOW
 from . import thresholds
 
 _TRIED = 64
-"""Of the slowest, how many are compared to find how regularly they come."""
+"""Number of the slowest steps that are compared to find how regularly they come."""
 _STARTS = 3
-"""… with so many of them: the slowest may have come by chance."""
+"""Number of the slowest steps from which distances are measured: the slowest may have come by chance."""
 
 
 class Slow(NamedTuple):

@@ -66,7 +66,7 @@ class Told:
         self.in_brackets = self.label.startswith("[")
         self.path = frame.module.path if frame.module else ""
         self.origin = frame.kind if self.is_script else self.path
-        """Its file; scripts of one language are one."""
+        """File of the function; scripts of one language count as one."""
         self.mark = CALLED if self.bare.startswith(_PASS_ON) else shared.mark(frame)
         """See `shared_frames`."""
         self.parked = parked_in(frame)
@@ -81,7 +81,7 @@ class Told:
         self.sleeps = _is_of_program(frame, SLEEPS_OF_PROGRAMS)
         self.asks = _is_of_program(frame, ASKS_OF_PROGRAMS)
         self.tells = bool(self.gpu or self.lock_by_timer or self.is_linked_lock or self.sleeps or self.asks)
-        """What it waits for, though it is the program's."""
+        """Whether the frame tells what its thread waits for, though it is the program's."""
 
 
 class Parts:
@@ -100,7 +100,7 @@ class Parts:
         while end and (user[end - 1].is_plumbing or user[end - 1].bare == call):
             end -= 1
         self.end = end
-        """So many of ``user`` come before those that only pass on a call of the C library."""
+        """Number of frames in ``user`` before those that only pass on a call of the C library."""
         self.called = _called(user, end)
         """The function of the C library that was called; "" if there is none."""
         self.is_marked = False

@@ -27,7 +27,7 @@ class ThreadRoles:
     """Quiet threads known to wait for work: the kernel's, and the workers of pools. Never a main thread, unless it is
     among `by`."""
     by: Mapping[Thread, str] = field(default_factory=dict)
-    """What shows that a thread is idle, if those tell who ended its waits (`idle`)."""
+    """Evidence that a thread is idle, by thread, if it is known who ended its waits: a kind of `idle_evidence`."""
 
 
 def roles_of(sums: Sums, threads: dict[Thread, ThreadTimes]) -> ThreadRoles:

@@ -94,6 +94,7 @@ DOES_MOSTLY = Threshold(0.5, "share of the time", "What others do for less is no
 BLOCKED_ITSELF = Threshold(0.8, "share of time", "Who is blocked for so long does little himself.")
 HELD_MATTERS = Threshold(0.2, "share of the waiters' time", "Shorter waits for a lock are told elsewhere.")
 HELD_MOSTLY = Threshold(0.5, "share of the waits", "Who has a lock for less is one of many.")
+LOOKS = Threshold(2, "looks at the locks of files", "Fewer do not show that somebody has one all the time.")
 HOLDER_SHARE = Threshold(
     0.1, "share of the time of a process", "Its threads that have the lock for less are not meant."
 )
@@ -109,6 +110,11 @@ HERD_ALIKE = Threshold(2 / 3, "of the most wake-ups", "All of a herd are woken a
 
 # Threads and cores.
 CROWDED = Threshold(1.2, "threads that want a core, per core", "With fewer, each thread soon gets one.")
+HANDS_ON = Threshold(
+    100_000,
+    "ns on a core per wait",
+    "Who runs for longer before it waits for others again does more than to hand on work.",
+)
 CROWD_WAITS = Threshold(0.2, "share of the time in which they could run", "Shorter waits for a core do not matter.")
 CROWD_CORE = Threshold(0.05, "cores", "Less waiting for a core, over all threads, does not matter.")
 CROWD_MEMBER = Threshold(0.05, "share of the crowd's time", "Programs with less are not named among a crowd.")
@@ -292,6 +298,9 @@ NODES_KEPT = Limit(100, "processes or threads", "More who block each other are o
 PAIRS_KEPT = Limit(1_000, "pairs", "More of them are one.")
 TIDS_KEPT = Limit(4, "threads", "The ids of more of one name are not kept.")
 VERDICT_THREADS = Limit(64, "threads", "More of a verdict are counted in the JSON.")
+FINDINGS = Limit(3, "sentences of a scan beside its answer", "More are not read.")
+SCAN_ROWS = Limit(12, "rows of processes in a scan", "More are in the JSON.")
+IDLE_NAMED = Limit(8, "names of idle processes", "More are counted.")
 
 
 def table() -> dict[str, Threshold]:

@@ -40,6 +40,9 @@ BY_KERNEL = {
     "do_wait": CHILD,  # kernel/exit.c
 }
 """The kind of an interruptible wait, by the innermost function of the kernel that is not the scheduler's."""
+FREEZERS = {"__refrigerator", "do_freezer_trap"}
+"""kernel/freezer.c, kernel/signal.c: functions in which a control group's freezer, or a suspended host, keeps a thread,
+wherever it was."""
 KERNEL_LOCKS = re.compile(
     r"_*(rt_)?(mutex_lock|rwsem_down_|down_(read|write|interruptible|killable|timeout)?|rwbase_|rtmutex|percpu_rwsem|"
     r"locks_lock_inode_wait|fcntl_setlk|posix_lock_|lock_sock|ww_mutex)"
@@ -63,7 +66,7 @@ USER_LOCKS = (
 JOINS = re.compile(r"_*pthread_(clock|timed|try)?join(_np|_ex)?(_common)?|thrd_join|std::thread::join")
 """Functions of libraries that wait for the end of a thread: glibc's nptl/, libstdc++."""
 SCRIPT_JOINS = re.compile(r"(^|.*/)threading\.py:(Thread\.)?(join|_wait_for_tstate_lock)|Ljava/lang/Thread;::join.*")
-"""The same of scripts (``file:function``) and of compiled code: Python's and Java's."""
+"""Functions of scripts (``file:function``) and of compiled code that wait for a thread's end: Python's and Java's."""
 
 PYTHON_LOCKS = ("PyThread_acquire_lock_timed", "_PyMutex_LockTimed", "_PyRecursiveMutex_LockTimed")
 """Begins of CPython's functions that take a lock of a script (Python/thread_pthread.h, Python/lock.c). Python's library
@@ -86,8 +89,8 @@ LOCKS_BY_TIMER = frozenset(("sqlite3InvokeBusyHandler", "sqliteDefaultBusyCallba
 LOCKS_OF_PROGRAMS = dict.fromkeys(
     ("ProcSleep", "LWLockAcquire", "LWLockAcquireOrWait", "LWLockWaitForVar"), re.compile(r"postgres(ql)?")
 )
-"""The same for locks that another process frees with a signal, a byte or a semaphore, by the program that has them:
-PostgreSQL's (src/backend/storage/lmgr/proc.c, lwlock.c)."""
+"""Functions that wait for a lock that another process frees with a signal, a byte or a semaphore, by the program that
+has them: PostgreSQL's (src/backend/storage/lmgr/proc.c, lwlock.c)."""
 LOCKS_OF_STORAGE = re.compile(
     r"MDL_context::acquire_lock\w*|handler::(ha_(index|rnd|write|update|delete)|read_range)\w*|lock_wait"
 )
@@ -97,10 +100,10 @@ or a table: those of metadata (sql/mdl.cc), of the storage engines (sql/handler.
 TIMED = frozenset(("pthread_cond_timedwait", "pthread_cond_clockwait"))
 STORAGE_FILES = re.compile(r"mariadbd|mysqld")
 ROW_LOCK = "lock_wait"
-"""What all of them are called where the lock is named."""
+"""Name that stands for all functions of `LOCKS_OF_STORAGE` where a lock is named."""
 OF_DATABASES = frozenset((*LOCKS_BY_TIMER, *LOCKS_OF_PROGRAMS, ROW_LOCK))
 LIGHT_LOCKS = tuple(name for name in LOCKS_OF_PROGRAMS if name.startswith("LWLock"))
-"""Those that PostgreSQL takes for a short time, to protect its own data."""
+"""Functions that wait for locks that PostgreSQL takes for a short time, to protect its own data."""
 
 OF_PEER = re.compile(
     r"(.*[_:.]|)(recv|read|send|write|connect)|.*(Recv|Read|Send|Write|Connect)|PQ[a-z]\w*|pq[A-Z]\w*", re.DOTALL
@@ -111,8 +114,11 @@ SELECTS_FOR_PEER = re.compile(r"(Connection\.)?_poll|(Popen\.)?_communicate|curl
 """Functions of Python's multiprocessing and subprocess that do it with a selector, and libcurl's for one transfer."""
 CLIENT_CALLS = re.compile(r"connect|getaddrinfo|getnameinfo|gethostby\w+")
 """Functions of the C library that ask somebody and wait for the answer."""
-CLIENTS = re.compile(r"PQ[a-z]\w*|mysql_(real_|send_)?(query|connect)\w*|curl_easy_perform|redisGetReply\w*")
-"""The same of other libraries: libpq, libmariadb, libcurl, hiredis."""
+CLIENTS = re.compile(
+    r"PQ[a-z]\w*|mysql_(real_|send_)?(query|connect)\w*|curl_easy_perform|redisGetReply\w*|_php_stream_open_wrapper_ex"
+)
+"""Functions of libraries beside the C library that wait for an answer: libpq, libmariadb, libcurl, hiredis; of PHP,
+which waits in it for the reply of a server (main/streams/streams.c, ext/standard/http_fopen_wrapper.c)."""
 CLIENT_SCRIPTS = re.compile(
     r"(^|.*/)(http/client\.py:(getresponse|begin|_read_status)|socket\.py:create_connection|"
     r"smtplib\.py:(connect|getreply)|ftplib\.py:(connect|getline)|imaplib\.py:_get_response|"
@@ -120,10 +126,11 @@ CLIENT_SCRIPTS = re.compile(
     r"pika/adapters/blocking_connection\.py:(basic_(publish|get|qos)|(queue|exchange)_\w+|channel|confirm_delivery)|"
     r"pymysql/connections\.py:(connect|_read_bytes)|grpc/_channel\.py:(_blocking|__call__|with_call))"
 )
-"""The same of Python's libraries (``file:function``): clients that answer their callers when the reply has come. What
-waits for messages of others (redis' subscribers, pika's consumers, streams of gRPC) is not among them."""
+"""Functions of Python's libraries (``file:function``) that wait for an answer, and return when it has come. What waits
+for messages of others (redis' subscribers, pika's consumers, streams of gRPC) is not among them."""
 ASKS_OF_PROGRAMS = {"SyncRepWaitForLSN": re.compile(r"postgres(ql)?")}
-"""The same of programs, by their files: PostgreSQL's commits wait for a standby (src/backend/replication/syncrep.c)."""
+"""Functions of programs that wait for an answer, by the programs' files: PostgreSQL's commits wait for a standby
+(src/backend/replication/syncrep.c)."""
 SELECTS = re.compile(r"(^|/)selectors\.py:|/multiprocessing/connection\.py:wait$")
 """Functions of Python's library (``file:function``) that wait for what they are given: their caller tells for what."""
 
@@ -137,11 +144,13 @@ SERVERS = {
 EVENT_LOOPS = frozenset(("ep_poll", "do_epoll_wait", "io_cqring_wait"))
 """Functions of the kernel in which event loops wait (fs/eventpoll.c, io_uring/io_uring.c)."""
 SLEEPS_OF_PROGRAMS = {"Item_func_sleep::val_int": STORAGE_FILES}
-"""The same of programs, by their files: MariaDB's function SLEEP (sql/item_func.cc)."""
+"""Functions of programs that sleep, by the programs' files: MariaDB's function SLEEP (sql/item_func.cc)."""
 CHILD_WAITS = re.compile(r"node::SyncProcessRunner::\w+")
 """Functions of runtimes that run an event loop until a process has ended: Node.js' (src/spawn_sync.cc)."""
 LOADER, COLLECTIVE = "loader", "collective"
-"""What a training job waits in: its loader of data, or an operation in which all ranks meet."""
+"""Parts of a training job that wait: its loader of data, and an operation in which all ranks meet."""
+STARTED = "started"
+"""Part that a thread waits for in a call for any event, if that is a process that it has started (`started`)."""
 LOADERS = re.compile(r"(^|.*/)torch/utils/data/dataloader\.py:.*")
 """Functions of Python's libraries (``file:function``) that wait for the next batch: PyTorch's."""
 COLLECTIVES = re.compile(
@@ -155,7 +164,7 @@ COLLECTIVE_SCRIPTS = re.compile(
     r"(^|.*/)torch/distributed/distributed_c10d\.py:"
     r"(all_|barrier|broadcast|gather|monitored_barrier|recv|reduce|scatter|send)\w*"
 )
-"""The same of Python's libraries (``file:function``)."""
+"""Functions of Python's libraries (``file:function``) for operations in which all ranks meet."""
 GPU_CALLS = re.compile(
     r"cuda(Device|Thread|Stream|Event)Synchronize(_ptsz)?|cu(Ctx|Stream|Event)Synchronize(_ptsz)?|"
     r"cu(da)?Memcpy(?!\w*(Async|Peer))\w*"
@@ -167,4 +176,4 @@ GPU_FILES = re.compile(r"(.*/)?libcuda(rt)?(-[0-9a-f]+)?\.so(\.[\d.]+)?")
 
 HELD_BY_ENGINE = "[stopped by eu-stack]"
 NO_PLACE = frozenset(("[lost]", "[not sampled]", "[other stacks]", HELD_BY_ENGINE))
-"""What stands for time whose place is not known, or that the engine itself took: nothing is said of it as of a wait."""
+"""Frames for time whose place is not known, or that the engine itself took: nothing is said of it as of a wait."""

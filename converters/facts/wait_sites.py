@@ -13,6 +13,7 @@ from typing import NamedTuple
 from ..model import Stack
 from ..model.sites import Site
 from .call_kinds import FEW_EVENTS_CALLS
+from .runtimes import go_caller
 from .shared_frames import CALLED, NOTHING_SHARED, Shared, passed_on
 from .stacks import Parts, Stacks, Told
 from .waits import peer_function
@@ -64,7 +65,8 @@ def _user_chain(parts: Parts) -> tuple[str, ...]:
     user, called = parts.user, parts.called
     chosen, call = _own_chain(user, parts.end), _call(called, parts.call)
     if not chosen:
-        return tuple(call)
+        caller = go_caller((each.label for each in reversed(user)), called)
+        return tuple(call if caller == called else _call(caller, parts.call))
     innermost = chosen[-1][2]
     if call == [called] and user[innermost].waits_itself and called.startswith(_NOTIFIED):
         call = []

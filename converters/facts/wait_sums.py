@@ -24,7 +24,7 @@ _TIMES = ("wall", "off-cpu", "blocked")
 Thread = tuple[int, int]
 """(pid, tid)"""
 LOST: Thread = (0, 0)
-"""Whose samples are lost time of others."""
+"""Stand-in for a thread whose samples are lost time of other threads."""
 
 
 class Place:
@@ -41,7 +41,7 @@ class Place:
         self._hash = hash((state, site))
         self._first: Stack | None = None
         self._time = 0
-        """In the first stack: most places have no other one."""
+        """The time in the first stack: most places have no other one."""
         self._others: dict[int, tuple[int, Stack]] | None = None
         """The time in each of the others, by its identity."""
 
@@ -65,6 +65,12 @@ class Place:
         if self._others is None:
             self._others = {}
         self._others[id(stack)] = self._others.get(id(stack), (0, stack))[0] + time, stack
+
+    def as_wait(self, wait: Wait) -> Place:
+        """Place like this one, in which a thread waits for something else than the place alone tells."""
+        made = Place(self.state, self.site, wait)
+        made._first, made._time, made._others = self._first, self._time, self._others
+        return made
 
     @property
     def stack(self) -> Stack:
@@ -106,7 +112,7 @@ class Sum:
     open_time: int = 0
     open_count: int = 0
     samples: int = 0
-    """That it rests on; 0 if the waits were counted."""
+    """Number of samples that the sums rest on; 0 if the waits were counted."""
     wakers: dict[Waker, int] = field(default_factory=dict)
     """Time by who ended the waits, if that was recorded."""
     objects: dict[int, int] | None = None
@@ -218,9 +224,9 @@ class _Of:
     is_running: bool
     is_wait: bool
     sums: dict[Place, Sum]
-    """Of their thread."""
+    """Sums of the thread that has these labels, by place."""
     object: int
-    """What the wait is on; 0: not known."""
+    """Id of what the wait is on; 0: not known."""
 
 
 class _Labelled:

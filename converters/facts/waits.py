@@ -31,6 +31,7 @@ from .wait_functions import (
     CONNECTIONS,
     EVENT_WAITS,
     FEW_EVENTS,
+    FREEZERS,
     FUTEX_WAITS,
     JOINS,
     KERNEL_LOCKS,
@@ -66,7 +67,7 @@ from .wait_kinds import (
 
 _BY_STATE = {STOPPED: HALTED, TRACED: HALTED, IDLE: WORK}
 _LIBRARY_DEPTH = 64
-"""So many frames below the program's innermost function are asked."""
+"""Most frames that are asked: of libraries below the program's innermost function, and of the program itself."""
 _IN_BRACKETS, _IS_PLACEHOLDER = attrgetter("in_brackets"), attrgetter("is_placeholder")
 _TAKES_PYTHON_LOCK, _TELLS = attrgetter("takes_python_lock"), attrgetter("tells")
 
@@ -75,7 +76,7 @@ class Wait(NamedTuple):
     """Kind of a wait, and what shows it."""
 
     kind: str
-    """Of `wait_kinds`."""
+    """One of the kinds in `wait_kinds`."""
     call: str = ""
     """The system call; without kernel frames, the function of the C library that was called; "" if neither is known."""
     kernel: str = ""
@@ -85,17 +86,17 @@ class Wait(NamedTuple):
     gpu: str = ""
     """The function of CUDA that waits until the GPU has done something; "" if there is none."""
     asks: bool = False
-    """It is for the answer to what the program itself has asked: never for work."""
+    """Whether the wait is for the answer to what the program itself has asked: never for work."""
     job: str = ""
-    """The part of a training job: `LOADER`, `COLLECTIVE`; "" if it is none of them."""
+    """The part of a training job: `LOADER`, `COLLECTIVE`; or `STARTED`; "" if it is none of them."""
     join: bool = False
-    """It is for the end of another thread."""
+    """Whether the wait is for the end of another thread."""
     few: bool = False
-    """It waits for one of a few files, not with epoll."""
+    """Whether the wait is for one of a few files, not with epoll."""
     nowhere: bool = False
     """Nothing is known of its place."""
     has_user_frames: bool = True
-    """It is not one of the kernel alone, or without a stack."""
+    """Whether the stack has frames of the program: not the kernel's alone, and not none."""
 
 
 class Waits:
@@ -134,7 +135,7 @@ class _Below(NamedTuple):
     library: tuple[Told, ...]
     """The frames of libraries that called it, outermost first."""
     own: tuple[Told, ...]
-    """Of the innermost frames of the program, those that tell what it waits for, outermost first."""
+    """Innermost frames of the program that tell what it waits for, outermost first."""
     parked: str
     is_master: bool
     """The program's innermost function is one in which a process waits until it has to start others."""
@@ -180,6 +181,8 @@ class _Below(NamedTuple):
             return UNKNOWN
         if state in _BY_STATE:
             return _BY_STATE[state]
+        if self.kernel in FREEZERS:
+            return HALTED
         if lock or KERNEL_LOCKS.match(self.kernel):
             return LOCK
         if state == INTERRUPTIBLE or (state == OTHER and self._shows_who_ends_it()):

@@ -13,7 +13,8 @@ from ..model.wakers import links, own_part
 from . import thresholds
 from .wait_sites import Sites
 
-_NOBODY = ("[still waiting]", "[unknown waker]", "")
+NOBODY = ("[still waiting]", "[unknown waker]", "")
+"""Names of those who are not known to have ended a wait."""
 
 
 class Waker(NamedTuple):
@@ -24,6 +25,10 @@ class Waker(NamedTuple):
     """"" if it has the process's name."""
     frames: tuple[str, ...]
     """See `wait_sites.Site`; empty for interrupts."""
+
+
+TIMEOUT = Waker("[timer]", "", ())
+"""The timer of a thread's own."""
 
 
 class WokenBy(NamedTuple):
@@ -62,7 +67,7 @@ class Wakers:
 
     def _find(self, sample: Sample) -> Waker | None:
         name = str(sample.label("waker") or "")
-        if name in _NOBODY:
+        if name in NOBODY:
             return None
         if name.startswith("["):
             return Waker(name, "", ())

@@ -43,7 +43,7 @@ class Node(NamedTuple):
     events: int
     """Sum of the count column, 0 when the profile has none."""
     delta: int = 0
-    """In a differential profile after minus before, including hidden parts; else 0."""
+    """Difference in a differential profile, after minus before, including hidden parts; else 0."""
     own_delta: int = 0
     """The part of ``delta`` from samples that end here."""
     label: str = ""

@@ -50,12 +50,15 @@ def used(graph: WaitGraph) -> list[Node]:
 
 
 def _weights(graph: WaitGraph) -> dict[Node, int]:
-    """Weight of each node: the most time that it waits, or others wait for it."""
-    of: dict[Node, list[int]] = defaultdict(lambda: [0, 0, 0])
+    """Weight of each node: the most time that it waits, or others wait for it. Some only end chains, of which the edges
+    between are left out."""
+    of: dict[Node, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     for (victim, waker), edge in graph.edges.items():
         of[victim][0] += edge.waited
         of[waker][1] += edge.waited
         of[waker][2] += edge.passed_on
+    for (_, end), time in graph.ends.items():
+        of[end][3] += time
     return {node: max(times) for node, times in of.items()}
 
 

@@ -28,10 +28,11 @@ DRAWN = np.dtype(
         ("level", "<i2"),  # that of a call; less than 0 for a Python function around calls
     ]
 )
-"""Those of a thread nest: of two that have a time in common, that with the lower level is around the other one."""
+"""Layout of a drawn span. Spans of a thread nest: of two that have a time in common, that with the lower level is
+around the other one."""
 
 CATEGORY = "python around calls"
-"""Of Python functions, so that nobody takes the length for that of the function."""
+"""Category of spans of Python functions: it says that nobody may take their length for that of the function."""
 DEEPEST = 128
 """Functions that are shown around a call, the outermost ones."""
 _PART = 1 << 16

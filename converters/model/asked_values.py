@@ -18,15 +18,15 @@ class AskedValues:
     name: str
     library: str
     count: int
-    """Values."""
+    """Number of values."""
     sum: int
-    """Of the values; as the kernel side adds, in 64 bits."""
+    """Sum of the values; as the kernel side adds, in 64 bits."""
     buckets: list[tuple[int, int, int]] = field(default_factory=list)
-    """Of a histogram: lowest and highest value that fall in, and how many did; in order, none empty."""
+    """Buckets of a histogram: lowest and highest value that fall in, and how many did; in order, none empty."""
     values: list[tuple[str, int]] = field(default_factory=list)
-    """Of ``count-by``: a value, and how often it was there; the most frequent first, at most `MOST_VALUES`."""
+    """Most frequent values for ``count-by``, in order, and how often each was there; at most `MOST_VALUES`."""
     others: int = 0
-    """How often others were there."""
+    """Number of times that values beside ``values`` were there."""
 
     @property
     def mean(self) -> float:

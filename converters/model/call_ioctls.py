@@ -21,10 +21,10 @@ class CallIoctls:
     blocked: int = 0
     runnable: int = 0
     open_count: int = 0
-    """Those that had not ended; they are not in the figures above."""
+    """Number of ioctls that had not ended; they are not in the figures above."""
     open_time: int = 0
     pid_life: int = 1
-    """As in `CallTimes`."""
+    """Number of the process among those that had its pid, as in `CallTimes`."""
 
     @property
     def on_cpu(self) -> int:

@@ -50,18 +50,18 @@ class CallTimes:
     inner: int = 0
     """Time in other calls that these made."""
     open_inner: int = 0
-    """The same, of those that had not ended."""
+    """Time in inner calls of the calls that had not ended."""
     library: str = ""
-    """Of a function, the name of its file; such calls have no ``device``."""
+    """Name of the file that has the function; "" for other calls. A function's calls have no ``device``."""
     pid_life: int = 1
-    """It is so many-th process of its pid, as in `ThreadTimes`. Processes that are added up have the pid 0."""
+    """Number of the process among those that had its pid, as in `ThreadTimes`. Added up processes have the pid 0."""
     tid: int = 0
-    """Of one thread's calls; 0: of all threads of the process, or of those that are added up."""
+    """Id of the thread whose calls these are; 0: all threads of the process, or those that are added up."""
     tid_life: int = 1
     thread: str = ""
-    """The thread's name."""
+    """Name of the thread ``tid``."""
     threads: list[CallTimes] = field(default_factory=list)
-    """The same calls by thread."""
+    """Calls by thread; empty when not known, and for a single thread's calls."""
 
     @property
     def where(self) -> str:

@@ -28,7 +28,7 @@ class Copies:
     blocked: int = 0
     runnable: int = 0
     pid_life: int = 1
-    """As in `CallTimes`."""
+    """Number of the process among those that had its pid, as in `CallTimes`."""
 
     @property
     def what(self) -> tuple[str, str, str]:

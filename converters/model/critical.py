@@ -22,9 +22,9 @@ class Segment:
     """Row of `Scheduling.threads`; -1: not traced."""
     tid: int
     state: str
-    """Of `converters.model.states`, or `NOT_TRACED`."""
+    """State of the thread: one of `converters.model.states`, or `NOT_TRACED`."""
     stack: int
-    """Where it waits: index of `Scheduling.stacks`; `NO_STACK` while it runs, or if that is not known."""
+    """Place where the thread waits: index of `Scheduling.stacks`; `NO_STACK` while it runs, or if that is not known."""
     behind: tuple[int, ...] = ()
     """The threads (rows) that waited for it: first the one whose path this is."""
 

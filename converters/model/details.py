@@ -51,9 +51,9 @@ class Details:
     nameless: set[Frame] = field(default_factory=set)
     """Frames that consist only of an address: their names show it, and were made by us."""
     groups: dict[Frame, list[tuple[Frame, ...]]] = field(default_factory=dict)
-    """By the innermost frame, longest first: frames of one address, innermost first, all but the last inlined."""
+    """Key: innermost frame; value: frames of one address, innermost first, all but the last inlined. Longest first."""
     mappings: dict[Module, Mapping] = field(default_factory=dict)
-    """In the order of the file: the first is the program."""
+    """Addresses to which files were mapped, in the order of the pprof file: the first is the program."""
     units: dict[str, str] = field(default_factory=dict)
     """Units of numeric labels, by key."""
 

@@ -20,7 +20,7 @@ class CallsView:
     by: By = "function"
     rows: int | None = None
     histograms: int | None = None
-    """Of how many calls the latencies are shown as a histogram; None: as many as the summary has room for."""
+    """Number of calls whose latencies are shown as a histogram; None: as many as the summary has room for."""
     places: bool = False
     """Whether each function is shown with the places that call it."""
 
@@ -36,4 +36,4 @@ class Display:
     shows_idle: bool = False
     """Waits of idle threads were shown one by one."""
     next_step: NextStep | None = None
-    """As this user and the engine of the trace could run it. Hostile in a file."""
+    """The command, as this user and the engine of the trace could run it; None if there was none. Hostile in a file."""

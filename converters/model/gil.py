@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 MOST_THREADS = 64
-"""Of a process."""
+"""Limit on the entries of a process's lists."""
 
 
 @dataclass(slots=True)
@@ -18,8 +18,8 @@ class GilThread:
     """ns of waits."""
     waits: int = 0
     frames: tuple[str, ...] = ()
-    """Of one that had the lock: the Python functions that it was in when the waits began, outermost first, as
-    `summary.wait_sites.Site` has them; empty if they are not known. A thread has an entry for each."""
+    """Python functions in which a thread that had the lock was when the waits began, outermost first, as
+    `summary.wait_sites.Site` has them; empty if they are not known, and for waiters. A thread has an entry for each."""
 
 
 @dataclass(slots=True)
@@ -33,13 +33,13 @@ class GilTimes:
     waits: int = 0
     max: int = 0
     open_count: int = 0
-    """Of the waits, those that had not ended when the trace did."""
+    """Number of the waits that had not ended when the trace did."""
     unknown: int = 0
-    """Of the time, waits that began when nobody had the lock, or of which it is not known who had."""
+    """Part of ``time`` in waits that began when nobody had the lock, or of which it is not known who had it."""
     waiters: list[GilThread] = field(default_factory=list)
     """Longest first; at most `MOST_THREADS`."""
     more_waiters: int = 0
     holders: list[GilThread] = field(default_factory=list)
-    """The same."""
+    """Threads that had the lock, longest first; at most `MOST_THREADS`."""
     more_holders: int = 0
     """Entries that are left out."""

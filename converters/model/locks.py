@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 OWNER, WRITER, WAKER = "owner", "writer", "waker"
-"""How the holder is known: by the lock itself, when the wait began; of a rwlock, by its writer; or only as the one that
-ended the wait."""
+"""Sources that tell the holder: the lock itself, when the wait began; the writer of a rwlock; or only the end of the
+wait, by the one that caused it."""
 
 MUTEX, PI_MUTEX, RWLOCK, GIL = "mutex", "PI mutex", "rwlock", "GIL"
 CONDITION, SEMAPHORE, BARRIER, JOIN = "condition", "semaphore", "barrier", "join"
@@ -21,7 +21,7 @@ _BY_WAITERS = 0.8
 """A semaphore is used as a lock if this share of its waits is ended by threads that wait for it, too."""
 
 PROCESS, SHARED, KERNEL = "process", "shared", "kernel"
-"""Whose a lock is: of one process, of several in memory that they share, or the kernel's."""
+"""Owners of a lock: one process, several in memory that they share, or the kernel."""
 
 
 @dataclass(slots=True)
@@ -36,9 +36,9 @@ class LockThread:
     """ns of waits."""
     waits: int = 0
     source: str = ""
-    """Of a holder: how it is known."""
+    """Source that tells the holder: `OWNER`, `WRITER` or `WAKER`; "" for a waiter."""
     frames: tuple[str, ...] = ()
-    """Of a holder: where it gave the lock back, if it was seen to."""
+    """Place where the holder gave the lock back, if it was seen to; else, and for a waiter, empty."""
 
 
 @dataclass(slots=True)
@@ -58,30 +58,30 @@ class LockTimes:
     """Symbol and offset, file and offset, or address. Of the kernel's: the variable, or the type and field, or the
     cache that its memory is from, with the address unless nothing else has that name."""
     kind: str
-    """Of a program's lock one of those above; of the kernel's its type: ``mutex``, ``rwsem``, ``spinlock``."""
+    """Kind of a program's lock, such as `MUTEX`; of the kernel's its type: ``mutex``, ``rwsem``, ``spinlock``."""
     owned_by: str
     """`PROCESS`, `SHARED` or `KERNEL`."""
     process: str = ""
-    """Of a lock of one process, also the kernel's for it: its name."""
+    """Name of the process to which the lock belongs, also if it is the kernel's for it; "" if there is none."""
     pid: int = 0
     time: int = 0
     waits: int = 0
     max: int = 0
     open_count: int = 0
-    """Of the waits, those that had not ended when the trace did."""
+    """Number of the waits that had not ended when the trace did."""
     queue: int = 0
-    """The longest time in which there was always somebody who waited."""
+    """Longest time in which there was always somebody who waited."""
     queue_waits: int = 0
-    """Waits in it."""
+    """Number of the waits in ``queue``."""
     waiters: list[LockThread] = field(default_factory=list)
     """Longest first; at most `MOST_THREADS`."""
     more_waiters: int = 0
     holders: list[LockThread] = field(default_factory=list)
-    """The same."""
+    """Threads that had the lock, longest first; at most `MOST_THREADS`."""
     places: list[LockPlace] = field(default_factory=list)
-    """The same, at most `MOST_PLACES`."""
+    """Places where threads waited, longest first; at most `MOST_PLACES`."""
     taken_in: str = ""
-    """Of the kernel's: the function in which most of this time was waited, beside those that take any lock."""
+    """Function in which most of this time was waited, beside those that take any lock, for the kernel's; else ""."""
 
     @property
     def is_lock_like(self) -> bool:

@@ -10,7 +10,7 @@ class Neighbour:
     """A process that used cores during the trace, or ended waits, and was not traced."""
 
     process: str
-    """Its name, with the script that it runs (hostile)."""
+    """Name of the process, with the script that it runs (hostile)."""
     pid: int
     on_cpu: int
     """ns on cores during the trace, by the ticks of the kernel's clock."""

@@ -10,19 +10,21 @@ COMMAND = "COMMAND"
 WHO_WAKES, WHO_ENDS, WHO_ENDS_IN_CALLS = "who-wakes", "who-ends", "who-ends-in-calls"
 WHAT_ENDERS_DO, PATH, WHOLE_STACKS = "what-enders-do", "path", "whole-stacks"
 ALL_THAT_RUNS, RUNS_TOO, HAS_CORES, HOW_OFTEN = "all-that-runs", "runs-too", "has-cores", "how-often"
+WHAT_HOLDER_DOES = "what-holder-does"
 WHICH_IOCTLS, REST, LEFT_OUT, ALL_RANKS = "which-ioctls", "rest", "left-out", "all-ranks"
+WHAT_OTHERS_DO = "what-others-do"
 CODES = (
-    *(WHO_WAKES, WHO_ENDS, WHO_ENDS_IN_CALLS, WHAT_ENDERS_DO, PATH, WHOLE_STACKS),
-    *(ALL_THAT_RUNS, RUNS_TOO, HAS_CORES, HOW_OFTEN, WHICH_IOCTLS, REST, LEFT_OUT, ALL_RANKS),
+    *(WHO_WAKES, WHO_ENDS, WHO_ENDS_IN_CALLS, WHAT_ENDERS_DO, WHAT_HOLDER_DOES, PATH, WHOLE_STACKS),
+    *(ALL_THAT_RUNS, RUNS_TOO, HAS_CORES, HOW_OFTEN, WHICH_IOCTLS, REST, LEFT_OUT, ALL_RANKS, WHAT_OTHERS_DO),
 )
-"""What a command shows: `phrases.next_steps` words it."""
+"""Codes for what a command shows: `phrases.next_steps` words them."""
 
 
 class Whom(NamedTuple):
     """Choice of what to trace. Words as a program gets them, not quoted; hostile."""
 
     options: tuple[str, ...] = ()
-    """Those of scope: ``-p 4,5 --children``."""
+    """Options of scope: ``-p 4,5 --children``."""
     command: tuple[str, ...] = ()
     """The command that is traced, if there is one."""
 
@@ -31,17 +33,17 @@ class NextStep(NamedTuple):
     """A command to run next, and what it shows. Words as in `Whom`."""
 
     tool: str
-    """``trace-offcpu``."""
+    """Name of the command: ``trace-offcpu``."""
     whom: Whom
     options: tuple[str, ...]
-    """Behind those of scope."""
+    """Options behind those of scope."""
     tells: str
-    """What it shows: one of `CODES`, or text of an earlier version's file."""
+    """Code for what the command shows: one of `CODES`, or text of an earlier version's file."""
     first: tuple[str, ...] = ()
-    """What comes before the scope: an engine, functions."""
+    """Words before the options of scope: an engine, functions."""
     sudo: bool = False
     left_out: int = 0
-    """How many processes were left out, of `LEFT_OUT`."""
+    """Number of processes that were left out, for `LEFT_OUT`."""
     needs_module: bool = False
     """Whether SystemTap needs another module for it."""
 

@@ -17,8 +17,8 @@ _Part = TypeVar("_Part")
 
 OF_THREADS = ("threads", "processes", "neighbours", "objects")
 """Accounts, and what samples refer to: they stay when samples are left out."""
-OF_SAMPLES = ("calls", "shared", "call_ioctls", "copies", "answers", "locks", "gil", "steps")
-"""What was measured beside the samples: of no use without all of them."""
+OF_SAMPLES = ("calls", "shared", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil", "steps")
+"""Names of the parts that were measured beside the samples: of no use without all samples."""
 NAMES = (*OF_THREADS, *OF_SAMPLES)
 
 PROCESS, THREAD, OTHER_TEXT = "name of a process", "name of a thread", "text"
@@ -33,6 +33,8 @@ TEXTS: dict[tuple[str, str], str] = {
             ("Copies", "process"),
             ("LockTimes", "process"),
             ("LockThread", "process"),
+            ("FileLock", "process"),
+            ("FileLock", "owner"),
             ("GilTimes", "process"),
             ("Steps", "process"),
             ("ObjectEnd", "process"),
@@ -62,6 +64,7 @@ TEXTS: dict[tuple[str, str], str] = {
             *(("LockTimes", name) for name in ("name", "kind", "owned_by", "taken_in")),
             *(("LockThread", name) for name in ("source", "frames")),
             ("LockPlace", "frames"),
+            *(("FileLock", name) for name in ("kind", "path", "access")),
             ("Neighbour", "cpus"),
             *(("WaitObject", name) for name in ("kind", "name", "filesystem", "device", "local", "remote", "does")),
             ("GilThread", "frames"),
@@ -72,7 +75,7 @@ TEXTS: dict[tuple[str, str], str] = {
         OTHER_TEXT,
     ),
 }
-"""What each text is, by class and field."""
+"""Meaning of each text, by class and field."""
 
 
 def merged(profiles: Iterable[Profile]) -> dict[str, Any]:

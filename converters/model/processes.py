@@ -57,9 +57,9 @@ class CpuLimit:
     """A control group with a CPU quota, and the effects of the quota during the trace."""
 
     cgroup: str
-    """Its folder, as /proc/PID/cgroup names it (hostile)."""
+    """Folder of the control group, as /proc/PID/cgroup names it (hostile)."""
     quota_us: int
-    """Per period, for all cores together."""
+    """Quota in µs per period, for all cores together."""
     period_us: int
     periods: int = 0
     """Begun during the trace while the group had work; 0 when unknown."""
@@ -81,19 +81,19 @@ class ProcessTimes:
     pid: int
     process: str
     latencies: tuple[int, ...] = ()
-    """How often its threads waited for a core, by `latency_bucket`; empty when unknown."""
+    """Number of the threads' waits for a core, by `latency_bucket`; empty when unknown."""
     cpus: str = ""
     """The cores that its threads may use, as in ``0-3,8``; "" when unknown."""
     limits: tuple[CpuLimit, ...] = ()
     """Limits of its control group and its ancestors, innermost first."""
     environment: dict[str, str] | None = None
-    """Those of `THREAD_VARIABLES` that it was started with (values are hostile); None when unknown."""
+    """Variables among `THREAD_VARIABLES` that the process was started with (values are hostile); None when unknown."""
     script: str = ""
-    """What an interpreter runs (hostile): ``train.py``, ``-m package``, ``-c``, ``app.jar``; "" if it is none."""
+    """Script of an interpreter (hostile): ``train.py``, ``-m package``, ``-c``, ``app.jar``; "" if there is none."""
     pid_life: int = 1
-    """It is so many-th process that has this pid during the trace."""
+    """Number of the process among those that have had this pid during the trace, from 1."""
     ranks: dict[str, str] = field(default_factory=dict)
-    """Its rank in a job, and its GPUs: labels of its samples, see `ranks.VARIABLES`."""
+    """Rank of the process in a job, and its GPUs: labels of its samples, see `ranks.VARIABLES`."""
 
 
 def cpu_set(cpus: str) -> frozenset[int]:

@@ -12,6 +12,7 @@ from .copies import Copies
 from .critical import CriticalPath
 from .details import Details
 from .display import Display
+from .file_locks import FileLock
 from .gil import GilTimes
 from .locks import LockTimes
 from .neighbours import Neighbour
@@ -46,12 +47,12 @@ class ThreadTimes:
     creator: int = 0
     """The thread (tid) that created it during the trace, or 0; -1: created then, not known by which."""
     pid_life: int = 1
-    """Its process is so many-th that has this pid during the trace."""
+    """Number of the process among those that have had this pid during the trace, from 1."""
     tid_life: int = 1
-    """It is so many-th thread of its process that has this tid."""
+    """Number of the thread among those of its process that have had this tid, from 1."""
     count: int = 1
-    """So many threads, whose times are added up: they ended, and have one name. ``tid`` is 0; ``pid`` is 0, too, if
-    they are of several processes, which ended. `pid_life` and `tid_life` then only tell such groups apart."""
+    """Number of threads whose times are added up: 1, or threads that ended, and have one name. ``tid`` is then 0, and
+    ``pid``, too, if they are of several processes. `pid_life` and `tid_life` then only tell groups apart."""
 
 
 @dataclass(slots=True)
@@ -61,7 +62,7 @@ class Profile:
     value_types: list[ValueType]
     samples: list[Sample] = field(default_factory=list)
     title: str = ""
-    """What was measured, and on what: ``off-CPU time of 8 processes``."""
+    """Title that says what was measured, and on what: ``off-CPU time of 8 processes``."""
     host: str = ""
     start_ns: int = 0
     """Wall-clock time (Unix epoch) of the start; 0 when unknown."""
@@ -77,7 +78,7 @@ class Profile:
     default_value: str = ""
     """Name of the value that is shown unless another is requested; "" is the first one that is a sum."""
     steps: list[Steps] = field(default_factory=list)
-    """Of functions that the user named; dropped when samples are left out."""
+    """Steps of functions that the user named; dropped when samples are left out."""
     scheduling: Scheduling | None = None
     """The scheduler's events, if recorded; dropped when the samples are changed."""
     calls: list[CallTimes] = field(default_factory=list)
@@ -85,17 +86,19 @@ class Profile:
     shared: list[SharedCall] = field(default_factory=list)
     """Calls in which several processes were at the same time; dropped when samples are left out."""
     call_ioctls: list[CallIoctls] = field(default_factory=list)
-    """What the calls of functions among ``calls`` made; dropped with them."""
+    """Ioctls that the calls of functions among ``calls`` made; dropped with them."""
     copies: list[Copies] = field(default_factory=list)
-    """The same."""
+    """Copies of memory that functions among ``calls`` made; dropped with them."""
     answers: list[AskedValues] = field(default_factory=list)
-    """To what the user asked about calls; dropped with them."""
+    """Answers to what the user asked about calls; dropped with them."""
     locks: list[LockTimes] = field(default_factory=list)
     """Locks that were waited for, most time first; dropped when samples are left out."""
+    file_locks: list[FileLock] = field(default_factory=list)
+    """Processes that were seen to wait for locks on files, and the owners; dropped when samples are left out."""
     gil: list[GilTimes] = field(default_factory=list)
-    """Waits for Python's interpreter lock by process, likewise."""
+    """Waits for Python's interpreter lock by process; dropped when samples are left out."""
     critical: CriticalPath | None = None
-    """Of one thread, through those of `scheduling`; dropped with it."""
+    """Critical path of one thread, through the threads of `scheduling`; dropped with it."""
     processes: list[ProcessTimes] = field(default_factory=list)
     """Empty if not recorded."""
     neighbours: list[Neighbour] = field(default_factory=list)
@@ -103,10 +106,10 @@ class Profile:
     objects: list[WaitObject] = field(default_factory=list)
     """Files and sockets on which samples' waits are; empty if not recorded."""
     display: Display | None = None
-    """How the answer was shown; dropped when samples are left out or compared."""
+    """Form in which the answer was shown; dropped when samples are left out or compared."""
     answered: Profile | None = None
-    """The profile of which the answer told, if the samples show something else: a critical path, or
-    merged processes. Likewise."""
+    """Profile of which the answer told, if the samples show something else: a critical path, or merged processes.
+    Dropped when samples are left out or compared."""
 
     def index(self, name: str) -> int:
         """Position of the value type called ``name``; KeyError when there is none."""

@@ -23,7 +23,7 @@ class SamplesLeftOut(Remark):
     """The engine could not sample as often as it was asked to."""
 
     number: int
-    """Of each process."""
+    """Number of samples that were left out, of each process."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class TooShort(NotSampled):
     """Running threads ran for too short a time."""
 
     on_cpu: int
-    """Of all threads together, in ns."""
+    """ns on cores of all threads together."""
     frequency: int
     """Samples per second of a running thread."""
     expected: int
-    """Samples."""
+    """Number of samples to expect of ``on_cpu`` at ``frequency``."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class WaitsHidden(Remark):
     """Remark that this user may not see waits."""
 
     command: str
-    """What would tell them: ``sudo trace-wall``."""
+    """Command that would tell the waits: ``sudo trace-wall``."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class EventsLost(Remark):
     sampled: bool
     """Whether there were samples, so that fewer of them would help."""
     careful: bool
-    """Whether so many that it has to be read first."""
+    """Whether so many were lost that the remark has to be read first."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class FramesNameless(Remark):
     places: tuple[tuple[str, int], ...]
     """Files, and how many frames, the most first."""
     elsewhere: int
-    """How many more there are."""
+    """Number of such frames in other files."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Kept(Remark):
     whole: int
     value: str
     steps: tuple[str, ...]
-    """As they were typed: ``--focus topk``."""
+    """Steps as they were typed: ``--focus topk``."""
 
 
 @dataclass(frozen=True)
@@ -131,12 +131,12 @@ class FirstSkipped(Remark):
     """The first place of an input that could not be read."""
 
     name: str
-    """Of the input."""
+    """Name of the input."""
     unit: str
-    """``line``, ``event``."""
+    """Name of what is counted: ``line``, ``event``."""
     number: int
     expected: str
-    """What should have been there."""
+    """Text that should have been there."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class InputsAddedUp(AddedUp):
     """Processes of one name and id in several inputs."""
 
     names: tuple[str, ...]
-    """The first ones."""
+    """Names of the first inputs."""
     more: int
     label: str
     """The label that tells them apart."""
@@ -201,7 +201,7 @@ CODES: dict[str, type[Remark]] = {
     "tracks-added-up": TracksAddedUp,
     "of-side": OfSide,
 }
-"""What a remark is called in files."""
+"""Name of each remark in files."""
 _CODE_OF = {made: code for code, made in CODES.items()}
 
 

@@ -81,7 +81,7 @@ CALL = np.dtype(
 level."""
 
 SAMPLE = np.dtype([("time", "<i8"), ("tid", "<i4"), ("stack", "<i4")])
-"""What a thread runs when a clock interrupts it. ``stack``: index of Scheduling.stacks, NO_STACK."""
+"""Layout of samples: what a thread runs when a clock interrupts it. ``stack``: index of Scheduling.stacks, NO_STACK."""
 
 OPEN = -1
 NO_STACK = -1
@@ -94,7 +94,7 @@ class CallName(NamedTuple):
     name: str
     kind: Literal["call", "ioctl", "step"] = "call"
     unwatched: tuple[tuple[int, int, int], ...] = ()
-    """Of a step: processes, with begin and end of times in which its calls were not seen; ns, as those of events."""
+    """Processes in which calls of a step were not seen, with begin and end of that time in ns, as those of events."""
 
 
 LOSS = np.dtype([("time", "<i8"), ("count", "<i8"), ("cpu", "<u2")])
@@ -124,9 +124,9 @@ class Scheduling:
     """Sorted by ``begin``, outer calls before inner ones."""
     call_names: list[CallName] = field(default_factory=list)
     calls_lost: int = 0
-    """Number of calls that are missing because they were not read in time, …"""
+    """Number of calls that are missing because they were not read in time."""
     calls_dropped: int = 0
-    """… and because there were more than are kept."""
+    """Number of calls that are missing because there were more than are kept."""
     every_switch: bool = True
     """False when only switches from or to traced threads were recorded: it is unknown which threads ran in between."""
     boottime: int = 0
@@ -136,7 +136,7 @@ class Scheduling:
     kernel: str = ""
     """The kernel's release, as in ``uname -r``."""
     kept: Literal["", "newest", "first"] = ""
-    """Which events were kept, if others were dropped because of a limit."""
+    """Choice of the events that were kept, if others were dropped because of a limit; "": none were."""
     dropped: int = 0
     """Number of dropped events."""
     lost_outside: int = 0

@@ -18,20 +18,20 @@ class SharedCall:
     busy: int = 0
     """Time in which a process was inside."""
     shared: int = 0
-    """… in which two processes were, or more."""
+    """Time in which two processes were inside, or more."""
     inside: int = 0
     """The processes' times inside, added up."""
     count: int = 0
-    """Calls that returned."""
+    """Number of calls that returned."""
     time: int = 0
-    """Their latencies."""
+    """Latencies of ``count`` calls, added up."""
     alone: int = 0
-    """Of these, calls during which no other process was inside any call on the device."""
+    """Number of calls, of ``count``, during which no other process was inside any call on the device."""
     alone_time: int = 0
     turns: dict[int, int] = field(default_factory=dict)
     """Time of the turns, by process."""
     waits: dict[tuple[int, int], int] = field(default_factory=dict)
-    """By (process, process): for how long the first was blocked inside during turns of the second."""
+    """Time for which one process was blocked inside during turns of another one, by both."""
 
     @property
     def mean_inside(self) -> float:

@@ -18,10 +18,10 @@ WOKEN, PREEMPTED = RUNNABLE_STATES = ("runnable-woken", "runnable-preempted")
 """Runnable: waits for a core, after a wait or after another thread took its core."""
 
 RUNNING = "running"
-"""On a core."""
+"""State of a thread on a core."""
 
 ENDED = "ended"
-"""It has exited."""
+"""State of a thread that has exited."""
 
 UNKNOWN = "unknown"
 """The events that would show the state were lost, or were not recorded."""

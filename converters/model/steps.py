@@ -38,9 +38,9 @@ class Spent:
     waits: tuple[StepWait, ...] = ()
     """The longest first; those of less time than these are left out."""
     samples: int = 0
-    """Of the thread, while it was on a core; 0: none, or they were not recorded one by one."""
+    """Number of samples of the thread while it was on a core; 0: none, or they were not recorded one by one."""
     ran: tuple[StepRun, ...] = ()
-    """Those with most samples first; others are left out."""
+    """Places where the thread ran, those with most samples first; others are left out."""
 
     @property
     def runnable(self) -> int:
@@ -72,11 +72,12 @@ class SlowSteps:
 
     spent: Spent
     others: Spent
-    """What the other steps take."""
+    """Times of the other steps."""
     first: int
     """Number of the first one."""
     every: int | None
-    """It and each step that comes so many steps after one of these are the group; None: they come irregularly."""
+    """Distance in steps between ``first`` and the others of the group, each to the next; None: they come
+    irregularly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class Steps:
     tid: int
     steps: Spent
     between: Spent
-    """From the end of a step to the begin of the thread's next one, if all calls between them were seen."""
+    """Times from the end of a step to the begin of the thread's next one, if all calls between them were seen."""
     median: int
     max: int
     span: int

@@ -28,9 +28,9 @@ class Track:
     """Calls of one thread. Spans nest: sorted by start, callers before callees, none ends after the one around it."""
 
     labels: Labels = ()
-    """Like those of a `Sample`: pid, process, tid, thread."""
+    """Labels as in a `Sample`: pid, process, tid, thread."""
     name: str = ""
-    """For display; "" if the labels are enough."""
+    """Name for display; "" if the labels are enough."""
     spans: list[Span] = field(default_factory=list)
 
 

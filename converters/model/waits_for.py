@@ -29,7 +29,7 @@ THREAD, PROCESS, TIMER, DEVICE, SOFTIRQ, CORE, UNKNOWN, OTHER = KINDS = (
     "unknown",
     "other",
 )
-"""What a node is. `UNKNOWN`: nobody is known to have ended the wait, or it had not ended. `OTHER`: several nodes."""
+"""Kinds of nodes. `UNKNOWN`: nobody is known to have ended the wait, or it had not ended. `OTHER`: several nodes."""
 COLUMN = "blocked"
 """The value type of samples with wakers."""
 _PROCESS = re.compile(r"(.*)-(\d{1,10})(?: [A-Z_0-9]+)?", re.DOTALL)
@@ -64,7 +64,7 @@ class WaitGraph:
     """All names are hostile."""
 
     edges: dict[tuple[Node, Node], Edge] = field(default_factory=lambda: defaultdict(Edge))
-    """From who waited to who was waited for."""
+    """Edges, by (who waited, who was waited for)."""
     ends: dict[tuple[Node, Node], int] = field(default_factory=lambda: defaultdict(int))
     """Blocked time by who waited and the last thread of the chain; an interrupt only if no thread is in the chain."""
     names: dict[Node, tuple[str, str]] = field(default_factory=dict)

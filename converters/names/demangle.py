@@ -18,7 +18,7 @@ MAX_NAME = 8192
 """Maximum length of a readable name in characters; longer ones are cut and end in ``…``."""
 
 MOST_BYTES = 64 << 20
-"""Of the C++ names that are demangled, and of their answers: a trace of a large program has a few."""
+"""Limit in bytes for the C++ names that are demangled, and for their answers; a large program's trace has a few MiB."""
 _MAX_MANGLED = 1 << 15
 _TIMEOUT = 30
 _MAX_RESTARTS = 3

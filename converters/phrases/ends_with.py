@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..base.units import count, duration, share
+from ..facts import thresholds
 from ..rules.ends_with import EndsWith
 from .doing import doing
 
@@ -17,7 +18,10 @@ def ends_with(found: EndsWith, trace: int) -> str:
         often = duration(found.time * 1_000_000_000 // trace)
         together = ", all together" if found.waiting > 1 else ""
         text += f": {often} each second{together}"
-    return f"{text}{doing(found.doing)}."
+    does = found.doing
+    if does and len(found.others) == 1:  # a process is one, however many threads it has
+        does = does._replace(several=False)
+    return f"{text}{doing(does)}."
 
 
 def _waiting(found: EndsWith) -> str:
@@ -35,7 +39,8 @@ def _whom(found: EndsWith) -> str:
         return f"its own thread {found.name} (tid {found.tid})"
     if not found.others:
         return found.name
-    note = ", not traced" if found.untraced else ""
-    if len(found.others) == 1:
-        return f"{found.name} (pid {found.others[0]}{note})"
-    return f"{count(len(found.others))} processes {found.name}{f' ({note[2:]})' if note else ''}"
+    known = [f"pid {', '.join(map(str, found.others))}"] if len(found.others) <= thresholds.PROCESSES_NAMED else []
+    known += ["not traced"] if found.untraced else []
+    note = f" ({', '.join(known)})" if known else ""
+    number = f"{count(len(found.others))} processes " if len(found.others) > 1 else ""
+    return f"{number}{found.name}{note}"

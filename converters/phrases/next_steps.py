@@ -10,6 +10,8 @@ _WORDS = {
     next_step.WHO_ENDS: "who ends these waits",
     next_step.WHO_ENDS_IN_CALLS: "who ends these waits, inside such a call or not",
     next_step.WHAT_ENDERS_DO: "what those do who end these waits",
+    next_step.WHAT_OTHERS_DO: "what all others do meanwhile: nobody ended these waits",
+    next_step.WHAT_HOLDER_DOES: "what the process does that has the lock",
     next_step.PATH: "what it waits for, step by step",
     next_step.ALL_THAT_RUNS: "all that runs, as a flame graph",
     next_step.RUNS_TOO: "what runs on the cores, too",

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from ..base.units import plural, share
 from ..facts import thresholds
 from ..facts.facts import Facts
+from ..facts.file_locks import FileHolder
 from ..facts.gil import GilShare
 from ..facts.runs import AT_LIMIT, FREES, SWAPS
 from ..facts.sampling import shown_share
@@ -45,7 +46,7 @@ from ..rules.quota import Throttled
 from ..rules.ranking import Judgement
 from ..rules.reclaim import Reclaim
 from ..rules.verdict import GPU, Verdict
-from . import cores, gil, locks
+from . import cores, file_locks, gil, locks
 from .ends_with import ends_with
 from .steps import slow_steps
 from .words import Phrases, chain, listed, on_cores
@@ -76,13 +77,13 @@ class Sentences:
         """Sentence for a verdict on waits, and what the same threads do in ``rest`` of their time."""
         if _BY_RULE[verdict.rule] is not Sentences.waits:
             return self.of(verdict)
-        return f"{self.words.clause(_finding(verdict), verdict.cause)}; {rest}."
+        return f"{self.words.clause(_finding(verdict), verdict.cause, _having(verdict))}; {rest}."
 
     def waits(self, verdict: Verdict) -> str:
         """``84.2 % of the time of … is blocked in …; meanwhile …``"""
         finding, other = _finding(verdict), verdict.cause or verdict.effect
         if verdict.kind != COLLECTIVE or other:
-            return self.words.sentence(finding, other)
+            return f"{self.words.clause(finding, other, _having(verdict))}."
         return (
             f"{self.words.clause(finding)}; no traced rank stands out as late: it may be one that is not traced, the "
             "network, or each of them in turn."
@@ -96,6 +97,9 @@ class Sentences:
     def deadlock(self, verdict: Verdict) -> str:
         """``2 threads of app (a, b) did not move at all, each of them waiting for a lock, …``"""
         finding, threads = _finding(verdict), self._facts.threads
+        if isinstance(verdict.detail, deadlock.FileCycle):
+            told = file_locks.cycle(verdict.detail.processes)
+            return f"{told[:1].upper()}{told[1:]}: a deadlock, in {chain(finding)}."
         names = list(dict.fromkeys(threads[thread].thread for thread in sorted(finding.threads)))
         whom = f"{plural(len(finding.threads), 'thread')} of {threads[finding.threads[0]].process} ({listed(names)})"
         ways = list(dict.fromkeys(" → ".join(place.site.frames) for place in finding.places))
@@ -208,6 +212,11 @@ class Sentences:
         texts = [f"{len(pids)} × {name}" if len(pids) > 1 else name for name, pids in by_number]
         number = sum(map(len, told.values()))
         return f"{plural(number, 'process')} did not move: {listed(texts)}." if number else ""
+
+
+def _having(verdict: Verdict) -> str:
+    """Words for who has the lock on a file; "" if that is not known."""
+    return file_locks.having(verdict.detail) if isinstance(verdict.detail, FileHolder) else ""
 
 
 def _takers(detail: busy.Busy) -> str:

@@ -20,6 +20,7 @@ from ..facts.wait_functions import (
     LOCKS_OF_PROGRAMS,
     ROW_LOCK,
     SERVERS,
+    STARTED,
     TAKE_GIL,
 )
 from ..facts.wait_kinds import CHILD, EVENTS, HALTED, LOCK, PEER, SLEEP, THREAD
@@ -35,8 +36,12 @@ _FOR_WHOM = {
     CHILD: ("a process to end", "processes to end"),
     EVENTS: ("events", "events"),
 }
-_FOR_JOB = {LOADER: ("its data loader", "their data loaders"), COLLECTIVE: ("other ranks", "other ranks")}
-"""For one thread, and for several."""
+_FOR_JOB = {
+    LOADER: ("its data loader", "their data loaders"),
+    COLLECTIVE: ("other ranks", "other ranks"),
+    STARTED: ("a process that it has started", "processes that they have started"),
+}
+"""Words for what a part of a training job is to one thread, and to several."""
 _KNOWN_LOCKS = {
     TAKE_GIL: "Python's interpreter lock (GIL)",
     **dict.fromkeys(LOCKS_OF_PROGRAMS, "a lock of PostgreSQL"),
@@ -68,8 +73,8 @@ class Phrases:
         """``84.2 % of the time of the 8 worker threads of demo is blocked in …; meanwhile ….``"""
         return f"{self.clause(finding, meanwhile)}."
 
-    def clause(self, finding: Finding, meanwhile: Finding | None = None) -> str:
-        """The sentence without its end."""
+    def clause(self, finding: Finding, meanwhile: Finding | None = None, having: str = "") -> str:
+        """The sentence without its end. ``having``: who has what is waited for."""
         much = _much(finding) if finding.wall else duration(finding.time)
         much = much[:1].upper() + much[1:] if much.startswith("about") else much
         whom = self.subject(finding.threads)
@@ -78,6 +83,7 @@ class Phrases:
         else:
             details = f"{_counts(finding)}{_alone(finding)}".removeprefix("; ")
             text = f"{much} of the time of {whom} is {_spent(finding)}" + (f" ({details})" if details else "")
+        text += f"; {having}" if having else ""
         if not meanwhile:
             return text
         return f"{text}; {self._meanwhile(meanwhile, same_processes=meanwhile.pids == finding.pids)}"

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..model.display import BY, CallsView, Display
 from ..model.next_step import NextStep, Whom
+from .recommended import is_recommended
 
 _MOST_WORDS, _LONGEST = 64, 4096
 _NEW = {"left_out": 0, "needs_module": False}
@@ -26,10 +27,11 @@ def encoded(display: Display) -> dict[str, Any]:
 
 
 def decoded(entry: Any) -> Display:
-    """The inverse. ValueError for anything else."""
+    """The inverse. ValueError for anything else. A step that these commands do not recommend is left out."""
     parts = _members(entry, "view", "shows_idle", "next_step")
     step = None if parts["next_step"] is None else _step(parts["next_step"])
-    return Display(_view(parts["view"]), _truth(parts["shows_idle"]), step)
+    shown = step if step and is_recommended(step) else None
+    return Display(_view(parts["view"]), _truth(parts["shows_idle"]), shown)
 
 
 def _view(entry: Any) -> CallsView:

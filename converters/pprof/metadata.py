@@ -3,15 +3,14 @@
 It is one JSON object with ``version``, ``title``, ``host``, ``lost``, ``threads`` (the fields of ThreadTimes),
 ``processes`` (those of ProcessTimes, except the script and the ranks; omitted if there are none), ``calls`` and
 ``shared`` (those of CallTimes and SharedCall, its dictionaries as lists; omitted if there are none), ``call_ioctls``,
-``copies``, ``answers``, ``locks``, ``gil``, ``neighbours``, ``objects`` and ``steps`` (those of CallIoctls, Copies,
-AskedValues, LockTimes, GilTimes, Neighbour, WaitObject and Steps; omitted if there are none), ``scripts`` and ``ranks``
-(one per process; omitted if there are none), ``lives`` (of threads and of processes: the index, and the fields with a
-default, of those that have other values; omitted if none has), ``display`` (how the answer was shown; omitted if it was
-not),
-``value_types`` (``[name, unit, aggregate, label key]``, the key "" for a sum), ``generated`` (the comments for people,
-which load() removes again), ``remarks`` (those of the comments that are codes, with their places; omitted if there are
-none), ``critical`` (only of a profile that is inside another one: the path of which the answer tells) and ``foreign``
-(whether the profile has `Details`).
+``copies``, ``answers``, ``locks``, ``file_locks``, ``gil``, ``neighbours``, ``objects`` and ``steps`` (those of
+CallIoctls, Copies, AskedValues, LockTimes, FileLock, GilTimes, Neighbour, WaitObject and Steps; omitted if there are
+none), ``scripts`` and ``ranks`` (one per process; omitted if there are none), ``lives`` (of threads and of processes:
+the index, and the fields with a default, of those that have other values; omitted if none has), ``display`` (how the
+answer was shown; omitted if it was not), ``value_types`` (``[name, unit, aggregate, label key]``, the key "" for a
+sum), ``generated`` (the comments for people, which load() removes again), ``remarks`` (those of the comments that are
+codes, with their places; omitted if there are none), ``critical`` (only of a profile that is inside another one: the
+path of which the answer tells) and ``foreign`` (whether the profile has `Details`).
 Files of version 0.1 have it in their last comment, behind the word ``stallscope:``.
 """
 
@@ -22,11 +21,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
 from typing import Any, NamedTuple, TypeVar
 
+from ..base.errors import StallscopeError
 from ..model import Profile, ThreadTimes, ValueType
 from ..model.asked_values import AskedValues
 from ..model.call_ioctls import CallIoctls
 from ..model.calls import BUCKETS, CallTimes
 from ..model.copies import Copies
+from ..model.file_locks import FileLock
 from ..model.neighbours import Neighbour
 from ..model.processes import LATENCY_BUCKETS, THREAD_VARIABLES, CpuLimit, ProcessTimes, cpu_set
 from ..model.ranks import LABELS
@@ -38,7 +39,9 @@ _PREFIX = "stallscope:"
 _VERSION = 1
 _MOST = 1 << 64
 """Numbers that are divided stay below this: the result fits into a float."""
-_Flat = TypeVar("_Flat", CallIoctls, Copies, Neighbour)
+_SLACK = 10**9
+"""Nanoseconds that a thread may have done beyond twice its time."""
+_Flat = TypeVar("_Flat", CallIoctls, Copies, FileLock, Neighbour)
 _THREAD_LIVES, _PROCESS_LIVES = ("pid_life", "tid_life", "count"), ("pid_life",)
 """Fields that are 1 in most threads and processes."""
 
@@ -86,7 +89,7 @@ def encode(profile: Profile, columns: list[Column], generated: list[str], *, wit
         meta["lives"] = lives
     if profile.shared:
         meta["shared"] = [_shared_fields(call) for call in profile.shared]
-    for name in ("calls", "call_ioctls", "copies", "answers", "locks", "gil", "neighbours", "objects"):
+    for name in ("calls", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil", "neighbours", "objects"):
         if entries := getattr(profile, name):
             meta[name] = [asdict(each) for each in entries]
     others = {
@@ -145,16 +148,18 @@ def in_comments(comments: list[str]) -> str | None:
 def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     """Inverse of `encode`: fills ``profile``, returns its columns and whether it should have details.
 
-    Raises ValueError for text that `encode` did not write.
+    Raises ValueError for text that `encode` did not write, and StallscopeError for that of a newer version.
     """
     try:
         meta = json.loads(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    _require(isinstance(meta, dict) and meta.get("version") == _VERSION, f"not version {_VERSION}")
+    _require(isinstance(meta, dict), "object expected")
+    _check_version(meta.get("version"))
     profile.title = _text(meta.get("title", ""))
     profile.host = _text(meta.get("host", ""))
     profile.lost = _counts(meta.get("lost", {}))
+    _require(all(0 <= number < _MOST for number in profile.lost.values()), "what was lost")
     profile.threads = [_thread(entry) for entry in _list(meta.get("threads", []))]
     processes = _list(meta.get("processes", []))
     scripts = _list(meta.get("scripts", [""] * len(processes)))
@@ -172,6 +177,7 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     profile.copies = [_flat(Copies, entry) for entry in _list(meta.get("copies", []))]
     profile.answers = [_answer(entry) for entry in _list(meta.get("answers", []))]
     profile.locks = [locks.decoded(entry) for entry in _list(meta.get("locks", []))]
+    profile.file_locks = [_flat(FileLock, entry) for entry in _list(meta.get("file_locks", []))]
     profile.gil = [locks.decoded_gil(entry) for entry in _list(meta.get("gil", []))]
     profile.objects = [wait_objects.decoded(entry) for entry in _list(meta.get("objects", []))]
     profile.steps = [steps.decoded(entry) for entry in _list(meta.get("steps", []))]
@@ -189,6 +195,15 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     return columns, meta.get("foreign") is True
 
 
+def _check_version(version: Any) -> None:
+    if isinstance(version, int) and _VERSION < version < _MOST:
+        raise StallscopeError(
+            f"a newer version of these commands wrote this profile: its data have version {version}, not {_VERSION}",
+            "read it with the version that recorded it",
+        )
+    _require(version == _VERSION, f"not version {_VERSION}")
+
+
 def _column(entry: Any) -> Column:
     _require(isinstance(entry, list) and len(entry) == 4, "value type")
     name, unit, aggregate, label = map(_text, entry)
@@ -200,19 +215,29 @@ def _thread(entry: Any) -> ThreadTimes:
     _require(isinstance(entry, dict), "thread")
     entry = {"creator": 0} | entry  # missing in files before 0.1
     _require(entry.keys() == {f.name for f in fields(ThreadTimes)} - {*_THREAD_LIVES}, "thread")
-    return ThreadTimes(
-        pid=_integer(entry["pid"]),
-        process=_text(entry["process"]),
-        tid=_integer(entry["tid"]),
-        thread=_text(entry["thread"]),
-        wall=_integer(entry["wall"]),
-        on_cpu=_integer(entry["on_cpu"]),
-        runnable=_integer(entry["runnable"]),
-        blocked=_counts(entry["blocked"]),
-        switches=_integer(entry["switches"]),
-        exited=bool(entry["exited"]),
-        creator=_integer(entry["creator"]),
+    return _possible(
+        ThreadTimes(
+            pid=_integer(entry["pid"]),
+            process=_text(entry["process"]),
+            tid=_integer(entry["tid"]),
+            thread=_text(entry["thread"]),
+            wall=_integer(entry["wall"]),
+            on_cpu=_integer(entry["on_cpu"]),
+            runnable=_integer(entry["runnable"]),
+            blocked=_counts(entry["blocked"]),
+            switches=_integer(entry["switches"]),
+            exited=bool(entry["exited"]),
+            creator=_integer(entry["creator"]),
+        )
     )
+
+
+def _possible(thread: ThreadTimes) -> ThreadTimes:
+    """Returns this thread. ValueError if it did more than its time allows; clocks of some engines differ a little."""
+    done = (thread.on_cpu, thread.runnable, *thread.blocked.values())
+    _require(all(0 <= figure < _MOST for figure in (*done, thread.wall, thread.switches)), "figures of threads")
+    _require(not thread.wall or sum(done) <= 2 * thread.wall + _SLACK, "figures of threads")
+    return thread
 
 
 def _neighbour(entry: Any) -> Neighbour:

@@ -26,7 +26,7 @@ EXPECTED = "a frame of DTrace: '  module`function+0x1', or a line with its stack
 
 _SNIFFED = 200
 _PART = 20
-"""At least one line in this many is a frame with its module; Java's ``jstack`` output has few of them."""
+"""Number of lines of which at least one is a frame with its module; Java's ``jstack`` output has few of them."""
 _FRAME = re.compile(rb"[ \t]+[^\s`;]+`[^\s`;]")
 _COUNT = re.compile(rb"[ \t]*-?\d+[ \t]*\Z")
 _OFFSET = re.compile(rb"\+0x[0-9a-f]+\Z")

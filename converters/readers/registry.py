@@ -16,7 +16,7 @@ class Entry(NamedTuple):
     has_events: bool = False
     """`ReadOptions.event` selects part of the data."""
     is_unmarked: bool = False
-    """Its folded text is that of FlameGraph's scripts: kernel and JIT functions are marked on request only."""
+    """Whether its folded text is that of FlameGraph's scripts: kernel and JIT functions are marked on request only."""
     is_bare: bool = False
     """The reader leaves out the arguments of functions."""
     is_timed: bool = False
@@ -52,4 +52,4 @@ READERS: dict[str, Entry] = {
     "perf": Entry("perf.script", has_events=True, is_unmarked=True, is_bare=True),
     "folded": Entry("folded.reader"),
 }
-"""By the name of the format; the strictest test comes first."""
+"""Readers by the name of the format; the strictest test comes first."""

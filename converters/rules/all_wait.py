@@ -13,7 +13,7 @@ from .verdict import DEADLOCK, Verdict
 
 RULE = "all-wait"
 _KINDS = (THREAD, LOCK, WORK)
-"""What only other threads of the process end."""
+"""Kinds of waits that only other threads of the process end."""
 
 
 def find(facts: Facts) -> list[Verdict]:

@@ -24,19 +24,19 @@ class Busy(NamedTuple):
     groups: tuple[Finding, ...]
     """One for each name of threads, longest first."""
     threads: int
-    """Those that do not only wait."""
+    """Number of threads that do not only wait."""
     everyone: int
     """All that were traced."""
     on_cpu: int
-    """Of ``threads``, as the following."""
+    """ns that ``threads`` were on cores; ``runnable`` and ``wall`` are theirs, too."""
     runnable: int
     wall: int
     lost_in: LostIn | None = None
-    """Of the first group, where it runs, if no samples tell."""
+    """Place where the first group runs, by lost cores, if no samples tell; None if that is not known."""
     runs_in: tuple[str, ...] = ()
-    """Where all of them run most often, by samples; () if it is not known."""
+    """Place where all of them run most often, by samples; () if it is not known."""
     takers: tuple[tuple[str, float], ...] = ()
-    """If they wait much for cores: names of processes that were not traced, and how many cores these used."""
+    """Names of processes that were not traced, and how many cores these used, if the threads wait much for cores."""
 
 
 class LostIn(NamedTuple):
@@ -51,7 +51,11 @@ def find(facts: Facts) -> list[Verdict]:
     """One for all threads that run."""
     groups = busy(facts)
     together = sum(each.time for each in groups)
-    if not groups or together < thresholds.SIGNIFICANT * facts.active_wall:
+    if (
+        not groups
+        or together < thresholds.SIGNIFICANT * facts.active_wall
+        or _only_wake_up_late(facts, groups, together)
+    ):
         return []
     finding = Finding(CPU, groups[0].threads, together, groups[0].wall)
     active = [times for thread, times in facts.threads.items() if not facts.is_quiet(thread)]
@@ -68,6 +72,13 @@ def find(facts: Facts) -> list[Verdict]:
     )
     kind = CORES if sum(each.runnable for each in groups) > thresholds.MOSTLY * together else CPU
     return [Verdict(RULE, kind, together, confidence(facts, groups), frozenset(), finding, detail=detail)]
+
+
+def _only_wake_up_late(facts: Facts, groups: Sequence[Finding], together: int) -> bool:
+    """Whether these threads only wait for work, and for a core after each such wait, but not for much of their time."""
+    threads = [thread for group in groups for thread in group.threads]
+    mostly = thresholds.MOSTLY * sum(facts.threads[thread].wall for thread in threads)
+    return together < mostly and all(map(facts.is_idle, threads))
 
 
 def busy(facts: Facts) -> list[Finding]:

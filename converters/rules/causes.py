@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.identity import kernel_id
+from ..facts.started import all_started
 from ..facts.wait_functions import LOADER
 from ..facts.wait_kinds import CHILD, CORE, HALTED, HELD, LOCK, PEER, SLEEP, THREAD
 from ..facts.wait_sums import Place, Thread
@@ -36,6 +37,8 @@ def _asked(facts: Facts, effect: Finding) -> list[Thread] | None:
         asked = [thread for thread in facts.own if thread[0] in effect.pids]
     elif effect.kind == PEER and (ends := _ends(facts, effect)):
         asked = ends
+    elif effect.kind == CHILD and (pids := all_started(effect.threads, facts.started)):
+        asked = [thread for thread in facts.own if thread[0] in pids]
     elif effect.kind in (PEER, CHILD):
         mine = {facts.process_of(thread) for thread in waiting_}
         few = len(facts.process_names) <= thresholds.RELATED_NAMES
@@ -129,9 +132,15 @@ def causes_among(
             runs[key].append(thread)
         elif places:
             groups[key][thread] = places
-    found = [running(facts, members) for members in runs.values()]
+    found = [_mostly_one(facts, running(facts, members)) for members in runs.values()]
     found += [made for key, members in groups.items() if (made := waiting(facts, str(key[2]), members))]
     return [cause for cause in found if cause.wall and cause.time >= thresholds.CAUSE * cause.wall]
+
+
+def _mostly_one(facts: Facts, cause: Finding) -> Finding:
+    """The thread that has most of the time, alone; all of them if there is none."""
+    first = running(facts, cause.threads[:1])
+    return first if first.time >= thresholds.MOSTLY_ONE * cause.time else cause
 
 
 def _mostly(facts: Facts, thread: Thread, kinds: tuple[str, ...]) -> tuple[str, list[Place]]:

@@ -10,7 +10,9 @@ from ..facts import thresholds
 from ..facts.contention import Contention, together
 from ..facts.facts import Facts
 from ..facts.groups import by_name, users_of_cores
+from ..facts.wait_kinds import PEER, THREAD
 from ..model import Profile
+from ..model.states import WOKEN
 from .verdict import CORES, Verdict
 
 RULE = "crowd"
@@ -30,13 +32,16 @@ class Crowd(NamedTuple):
     """All of them together."""
     names: tuple[str, ...]
     more: bool
-    """There are more names."""
+    """Whether there are more names."""
     others_have_cores: bool
-    """They get much less than the cores that they may use."""
+    """Whether the threads get much less than the cores that they may use."""
     has_variables: bool
     """The variables that set numbers of threads are a hint."""
     takers: tuple[tuple[str, float], ...] = ()
-    """Who has them: names of processes that were not traced, and the number of cores that they used."""
+    """Names of processes that were not traced and have the cores, and the number of cores that they used."""
+    hands_on: bool = False
+    """Whether most of this waiting comes right after short waits for each other: there is one for each thing that they
+    hand on."""
 
 
 def find(facts: Facts) -> list[Verdict]:
@@ -61,8 +66,25 @@ def _verdict(facts: Facts, group: Contention, names: tuple[str, ...], more: bool
     takers = users_of_cores(facts.neighbours, facts.duration, group.cpus) if taken else []
     much = thresholds.CROWD_CORE * group.allowed
     named = tuple(each for each in takers[: thresholds.PROCESSES_NAMED] if each[1] >= much)
-    detail = Crowd(group, names, more, taken, hint, named)
+    detail = Crowd(group, names, more, taken, hint, named, _hands_on(facts, group))
     return Verdict(RULE, CORES, group.runnable, 1, frozenset(group.pids), detail=detail)
+
+
+def _hands_on(facts: Facts, group: Contention) -> bool:
+    """See `Crowd.hands_on`."""
+    pids = set(group.pids)
+    waits, after_waits = 0, 0
+    for thread in facts.own:
+        if thread[0] not in pids:
+            continue
+        places = facts.waits_of(thread)
+        for_others = {place.site.frames for place in places if place.kind in (PEER, THREAD)}
+        for place, total in places.items():
+            if place.state == WOKEN and place.site.frames in for_others:
+                after_waits += total.time
+                waits += total.count
+    is_short = group.on_cpu <= thresholds.HANDS_ON * waits
+    return is_short and after_waits >= thresholds.MOSTLY * group.runnable
 
 
 def _crowd_of(cluster: Sequence[Contention]) -> _Found | None:

@@ -18,28 +18,28 @@ from ..model.wakers import has_waker, own_part
 IN_DEVICE, ASLEEP, BLOCKED, RUNS = "in-device", "asleep", "blocked", "runs"
 
 Waits = Sequence[tuple[Sample, int]]
-"""What ends with somebody, with ns."""
+"""Samples of waits that end with somebody, with ns."""
 
 
 class Doing(NamedTuple):
     """Work of some threads. Times in ns; names are unescaped (hostile)."""
 
     kind: str
-    """They wait for a device (``name``), sleep until a timer wakes them, are blocked until a process (``name``,
-    ``pid``) ends it, or run."""
+    """Kind of the work: `IN_DEVICE`: they wait for a device (``name``); `ASLEEP`: they sleep until a timer wakes them;
+    `BLOCKED`: until a process (``name``, ``pid``) ends it; `RUNS`."""
     part: int
-    """How long: of ``whole``."""
+    """Part of ``whole`` for which they do it."""
     whole: int
-    """What others wait for them; for those that are blocked or run, their own time."""
+    """Time that others wait for them; for those that are blocked or run, their own time."""
     several: bool = False
     name: str = ""
     pid: int = 0
     ends: int = 0
-    """For `BLOCKED`: the part that this process ends."""
+    """Part that this process ends, for `BLOCKED`."""
     frames: tuple[str, ...] = ()
-    """Where they sleep, or run; () if it is not known."""
+    """Place where they sleep, or run; () if it is not known."""
     runnable: int = 0
-    """For `RUNS`: how long they wait for a core, if that is much."""
+    """Time that they wait for a core, for `RUNS`, if that is much; else 0."""
 
 
 class Doings:

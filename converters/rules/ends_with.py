@@ -8,13 +8,15 @@ from typing import NamedTuple
 
 from ..facts import thresholds
 from ..facts.facts import Facts
+from ..facts.identity import kernel_id
 from ..facts.idle_evidence import node_of, waiting_for_work
 from ..facts.thread_names import thread_pattern
 from ..facts.wait_kinds import LOCK, PEER
 from ..facts.wait_kinds import THREAD as FOR_THREAD
 from ..facts.waits import Waits
 from ..facts.wakers import Wakers
-from ..model import Profile, Sample
+from ..model import Frame, Profile, Sample
+from ..model.kinds import kind_of_module
 from ..model.waits_for import (
     COLUMN,
     DEVICE,
@@ -39,35 +41,35 @@ class EndsWith(NamedTuple):
     """The detail of such a verdict. Times in ns; names are unescaped (hostile)."""
 
     process: str
-    """Of those who wait."""
+    """Name of the processes that wait."""
     thread: str
     """"" if they are all of a process, or of several."""
     waiting: int
-    """How many threads."""
+    """Number of threads that wait."""
     processes: int
     pid: int
-    """If it is one process."""
+    """Id of the process that waits; of several, the lowest one."""
     wall: int
     waits: int
-    """What they wait for others."""
+    """Time that the threads wait for others."""
     time: int
     """The part of it that ends with the others."""
     name: str
-    """Of the others; a device's."""
+    """Name of the others, or of a device."""
     others: tuple[int, ...]
-    """Their processes."""
+    """Ids of the processes of the others."""
     tid: int
-    """If it is a thread of their own process."""
+    """Id of the thread for which they wait, if it is one of their own process; else 0."""
     is_one: bool
-    """It is one process among those that wait, too."""
+    """Whether the other is one process among those that wait, too."""
     untraced: tuple[int, ...]
     """``others``, if none of them was traced."""
     victim: int
     """The id of the thread that waits longest for them."""
     frames: tuple[str, ...]
-    """Where they end most of these waits."""
+    """Place where the others end most of these waits."""
     doing: Doing | None
-    """What they do themselves."""
+    """Work of the others meanwhile; None if nothing is known of it."""
 
 
 class _Group(NamedTuple):
@@ -95,11 +97,16 @@ class _Case(NamedTuple):
 def find(facts: Facts) -> list[Verdict]:
     """The one with the longest time, of threads that do not only wait for work; of event loops, too, if nothing else
     goes on: they may wait for replies."""
+    return about(facts)
+
+
+def about(facts: Facts, pids: frozenset[int] = frozenset()) -> list[Verdict]:
+    """Finds it among threads of these processes, if any are given (own ids)."""
     if not facts.recorded:
         return []
     loops = {thread for verdict in idle.find(facts) if verdict.finding for thread in verdict.finding.threads}
     left_out = {node_of(thread) for thread in waiting_for_work(facts.roles, facts.sums) - loops}
-    return Blame(facts.recorded.graph, left_out, facts.recorded.profile).find()
+    return Blame(facts.recorded.graph, left_out, facts.recorded.profile).find(frozenset(map(kernel_id, pids)))
 
 
 class Blame:
@@ -115,10 +122,12 @@ class Blame:
             self._groups[self._group(node)].add(node)
         self._pids = {group: {node.pid for node in nodes} for group, nodes in self._groups.items()}
         self._doings = Doings(graph, profile)
+        self._in_kernel = _in_kernel(profile, graph)
 
-    def find(self) -> list[Verdict]:
-        """Finds at most one verdict."""
-        case = max(self._cases(), key=lambda case: (case.time, case), default=None)
+    def find(self, of: frozenset[int] = frozenset()) -> list[Verdict]:
+        """Finds at most one verdict, of threads of these processes if any are given."""
+        cases = (case for case in self._cases() if not of or of & self._pids[case.group])
+        case = max(cases, key=lambda case: (case.time, case), default=None)
         if case is None:
             return []
         kind = IO if not self._others(case) else FOR_THREAD if case.culprit.tid else PEER
@@ -192,7 +201,7 @@ class Blame:
     def _culprit(self, group: _Group, victim: Node, end: Node) -> _Culprit | None:
         if end.kind == DEVICE:
             return _Culprit(end.name)
-        if end.kind != THREAD or victim == end:
+        if end.kind != THREAD or victim == end or end in self._in_kernel:
             return None
         process, thread = self._graph.names[end]
         if end.pid == victim.pid:
@@ -234,6 +243,23 @@ class Blame:
 
     def _untraced(self, pids: tuple[int, ...]) -> tuple[int, ...]:
         return () if any(node.pid in pids for node in self._graph.traced) else pids
+
+
+def _in_kernel(profile: Profile, graph: WaitGraph) -> set[Node]:
+    """Threads of the kernel that were not traced: they do what a device, or a thread of a process, has asked for."""
+    column = profile.index(COLUMN)
+    found: dict[Node, bool] = {}
+    for sample in profile.samples:
+        if has_waker(sample.stack) and sample.values[column]:
+            end = end_of(chain_of(sample))
+            if end.kind == THREAD and end not in graph.traced and found.get(end, True):
+                frames = chain_stack(sample.stack)
+                found[end] = bool(frames) and all(_is_kernels(frame) for frame in frames)
+    return {node for node, is_kernels in found.items() if is_kernels}
+
+
+def _is_kernels(frame: Frame) -> bool:
+    return frame.module is not None and kind_of_module(frame.module.path) == "kernel"
 
 
 def _where(samples: list[tuple[Sample, int]], whole: int) -> tuple[str, ...]:

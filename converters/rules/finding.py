@@ -28,9 +28,9 @@ class Finding:
     """Threads that do one thing. Times in ns."""
 
     kind: str
-    """Of `wait_kinds`, or `CPU`."""
+    """Kind of the wait, one of `wait_kinds`, or `CPU`."""
     threads: tuple[Thread, ...]
-    """Most time first."""
+    """Threads that do it, those with most time first."""
     time: int
     wall: int
     """Sum of the threads; 0 if unknown."""
@@ -39,14 +39,14 @@ class Finding:
     count: int = 0
     max: int = 0
     runnable: int = 0
-    """For `CPU`: the part of ``time`` spent waiting for a core."""
+    """Part of ``time`` spent waiting for a core, for `CPU`."""
 
     most: int = 0
-    """For waits: the part of ``time`` of the first thread; 0 if there is no other one."""
+    """Part of ``time`` that is the first thread's, for waits; 0 if there is no other one."""
     samples: int = 0
-    """For waits that only samples show: their number."""
+    """Number of samples, for waits that only samples show."""
     runs_in: tuple[str, ...] = ()
-    """For `CPU`: where the threads run most often; () if it is not known."""
+    """Place where the threads run most often, for `CPU`; () if it is not known."""
     on: On | None = None
     """For waits: what most of their time is on, if it is known."""
 

@@ -7,6 +7,7 @@ from collections import defaultdict
 from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.wait_causes import effect_cause
+from ..facts.wait_functions import STARTED
 from ..facts.wait_kinds import CHILD, EVENTS, PEER, SLEEP, THREAD
 from ..facts.wait_sums import Place, Thread
 from .causes import cause_of, without
@@ -71,9 +72,16 @@ def saves(kind: str) -> float:
 
 
 def _saves(effect: Finding, facts: Facts) -> float:
+    if effect.kind != EVENTS and _may_be_for_work(effect, facts):
+        return thresholds.UNKNOWN_SAVES
     if effect.kind == EVENTS and waits_beside_work(effect, facts):
         return thresholds.EVENTS_BESIDE_WORK_SAVE
     return saves(effect.kind)
+
+
+def _may_be_for_work(effect: Finding, facts: Facts) -> bool:
+    wait = effect.places[0].wait
+    return not (wait.asks or wait.job == STARTED) and facts.are_slight(effect.threads)
 
 
 def waits_beside_work(effect: Finding, facts: Facts) -> bool:
@@ -85,6 +93,8 @@ def waits_beside_work(effect: Finding, facts: Facts) -> bool:
 def _confidence(effect: Finding, cause: Finding | None, facts: Facts) -> float:
     if effect.kind == EVENTS:
         return _saves(effect, facts)
-    if facts.are_slight(effect.threads):
+    if _may_be_for_work(effect, facts):
         return thresholds.UNKNOWN_SAVES
-    return thresholds.UNKNOWN_SAVES if not cause and facts.are_still(effect.threads) else 1
+    # What others of its process wait for in the same place tells nothing of a main thread that never moved.
+    mains = [thread for thread in effect.threads if facts.is_main(thread)]
+    return thresholds.UNKNOWN_SAVES if not cause and facts.are_still(mains or effect.threads) else 1

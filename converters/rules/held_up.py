@@ -10,8 +10,10 @@ from collections.abc import Iterable, Iterator
 
 from ..facts import thresholds
 from ..facts.facts import Facts
+from ..facts.file_locks import FileHolder, file_holder
+from ..facts.identity import kernel_id, kernel_ids
 from ..facts.wait_causes import held_cause
-from ..facts.wait_kinds import HALTED, HELD, LOCK, PEER
+from ..facts.wait_kinds import CHILD, EVENTS, HALTED, HELD, LOCK, PEER, THREAD
 from ..facts.wait_sums import Place, Thread
 from .causes import causes_among, own_kinds
 from .finding import CPU, Finding, Key, by_time, findings
@@ -28,20 +30,42 @@ def find(facts: Facts) -> list[Verdict]:
 
 def _verdict(facts: Facts, held: Finding) -> Verdict:
     kind = kind_of(held)
-    cause = _holder(facts, held) if kind in (DATABASE_LOCK, FILE_LOCK) else None
+    detail = holder_of_file(facts, held) if kind == FILE_LOCK else None
+    cause = None
+    if detail:
+        cause = _does(facts, detail.pid)
+    elif kind in (DATABASE_LOCK, FILE_LOCK):
+        cause = _holder(facts, held)
     if kind == LOCK and len(held.pids) == 1:
         cause = _occupied(facts, held)
-    return Verdict(RULE, kind, held.time, _confidence(facts, held), held.pids, held, cause)
+    return Verdict(RULE, kind, held.time, _confidence(facts, held), held.pids, held, cause, detail=detail)
+
+
+def holder_of_file(facts: Facts, held: Finding) -> FileHolder | None:
+    """Holder of the lock on a file for which these threads wait."""
+    traced = kernel_ids(pid for pid, _ in facts.threads)
+    return file_holder(facts.file_locks, kernel_ids(held.pids), traced, held.count // len(held.threads))
+
+
+def _does(facts: Facts, pid: int) -> Finding | None:
+    """Work of the threads of a process that has a lock, whatever they do."""
+    threads = [thread for thread in facts.own if kernel_id(thread[0]) == pid]
+    found = causes_among(facts, threads, (*own_kinds(PEER), PEER, CHILD, THREAD, EVENTS), idle_too=True)
+    return max(found, key=lambda of: (of.threads[0][0] == of.threads[0][1], of.time, of.threads), default=None)
 
 
 def _holder(facts: Facts, held: Finding) -> Finding | None:
     """Work of main threads of related processes, and of other threads of the same one, that do not wait for a lock
-    which they share: one may have it."""
-    if len(facts.process_names) > thresholds.RELATED_NAMES:
-        return None
-    asked = [thread for thread in facts.own if thread[0] == thread[1] and thread[0] not in held.pids]
-    asked += [thread for thread in facts.own if thread[0] in held.pids and thread not in held.threads]
+    which they share: one may have it. Of many processes, those of the same name are related."""
+    few = len(facts.process_names) <= thresholds.RELATED_NAMES
+    mine = {facts.process_of(thread) for thread in held.threads}
+    others = [thread for thread in facts.own if thread[0] == thread[1] and thread[0] not in held.pids]
+    asked = [thread for thread in others if few or facts.process_of(thread) in mine]
+    if few:
+        asked += [thread for thread in facts.own if thread[0] in held.pids and thread not in held.threads]
     found = causes_among(facts, asked, own_kinds(PEER), idle_too=True)
+    if not found and kind_of(held) == FILE_LOCK:  # its holder may have started a program
+        found = causes_among(facts, asked, (CHILD,), idle_too=True)
     return max(found, key=lambda of: (of.time / of.wall, of.threads), default=None)
 
 

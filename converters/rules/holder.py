@@ -23,17 +23,17 @@ class Holder(NamedTuple):
 
     lock: LockTimes
     wall: int
-    """Of the threads that wait for it."""
+    """Wall time of the threads that wait for it."""
     waiters: int
     held: int
-    """The part of the waits while it is had by …"""
+    """Part of the waits while the lock is had by the thread, or by the process."""
     process: str
     pid: int
     thread: LockThread | None
-    """… this thread of the only process that waits; None: by the process."""
+    """Thread that has the lock, of the only process that waits; None: only the process is told."""
     is_traced: bool
     doing: Doing | None
-    """What those do who have it."""
+    """Work of those who have it; None if nothing is known of it."""
 
 
 def find(facts: Facts) -> list[Verdict]:

@@ -12,7 +12,7 @@ from .verdict import IDLE, Verdict
 
 RULE = "idle"
 _KINDS = (EVENTS, THREAD, WORK, SLEEP)
-"""How threads wait for work."""
+"""Kinds of waits in which threads wait for work."""
 
 
 def find(facts: Facts) -> list[Verdict]:
@@ -35,7 +35,10 @@ def find(facts: Facts) -> list[Verdict]:
 
 
 def _top(facts: Facts, thread: Thread) -> Place | None:
-    """Place where a thread waits longest, if it mostly waits there."""
-    places = facts.waits_of(thread)
-    top = max(places, key=lambda place: (places[place].time, place), default=None)
-    return top if top and places[top].time > thresholds.MOSTLY * facts.threads[thread].wall else None
+    """Place where a thread waits longest, if it mostly waits there, or mostly for work in several places: threads of
+    Go's scheduler have some."""
+    places, mostly = facts.waits_of(thread), thresholds.MOSTLY * facts.threads[thread].wall
+    work = [place for place in places if place.kind == WORK]
+    chosen = work if sum(places[place].time for place in work) > mostly else places
+    top = max(chosen, key=lambda place: (places[place].time, place), default=None)
+    return top if top and (chosen is work or places[top].time > mostly) else None

@@ -24,11 +24,11 @@ class Polling(NamedTuple):
     """The detail of such a verdict."""
 
     frames: tuple[str, ...]
-    """Where they ask most often."""
+    """Place where the threads ask most often."""
     call: str
     """The function of CUDA for which it waits, or the system call."""
     share: float
-    """Of their time on cores."""
+    """Part of their time on cores, from 0 to 1."""
 
 
 def find(facts: Facts) -> list[Verdict]:

@@ -26,7 +26,7 @@ class Started:
     wall: int = 0
     busy: int = 0
     names: Counter[str] = field(default_factory=Counter)
-    """Of the programs that they ran when they ended."""
+    """Number of processes by the name of the program that they ran when they ended."""
     pids: set[int] = field(default_factory=set)
     """Theirs, and those of the processes that started them."""
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.wait_functions import TAKE_GIL
-from ..facts.wait_kinds import EVENTS, HALTED, HELD, LOCK, SLEEP, THREAD
+from ..facts.wait_kinds import EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD
 from . import (
     all_wait,
     busy,
@@ -56,13 +56,13 @@ class Judgement(NamedTuple):
     """The most important first, without those that others tell of."""
     first: Verdict | None
     second: Verdict | None
-    """Of another trouble, or the cause of the first one."""
+    """Verdict on another trouble, or on the cause of the first one; None if there is none worth telling."""
     blamed: tuple[Verdict, ...]
-    """Who has a lock, and with whom waits end: told with the first verdict."""
+    """Verdicts on who has a lock, and on those with whom waits end: told with the first verdict."""
     still: tuple[Verdict, ...]
-    """Of processes that did not move, of which the others do not tell."""
+    """Verdicts on processes that did not move, of which the others do not tell."""
     steps: tuple[Verdict, ...]
-    """Of slow steps: the user asked for steps, so that they are told before all others."""
+    """Verdicts on slow steps: the user asked for steps, so that they are told before all others."""
     is_equal: bool = False
     """Whether the second one is worth as much as the first."""
 
@@ -74,6 +74,8 @@ class Judgement(NamedTuple):
 
 _BLAMED = (holder.RULE, ends_with.RULE)
 """Rules of verdicts that tell more of others."""
+_NO_TROUBLES = frozenset((for_others.RULE, workers.RULE, busy.RULE, still.RULE, deadlock.RULE, gil_main.RULE, *_BLAMED))
+"""Rules of verdicts that do not make waits their effects."""
 
 
 def judge(facts: Facts) -> Judgement:
@@ -87,7 +89,17 @@ def judge(facts: Facts) -> Judgement:
     equal = near.as_much(first, ranked[1:]) if first else None
     second = equal or (_second(first, ranked[1:]) if first else None)
     steps = tuple(_of(found, slow_step.RULE))
-    return Judgement(tuple(ranked), first, second, tuple(_of(found, *_BLAMED)), tuple(still_), steps, equal is not None)
+    blamed = tuple(_about_first(_of(found, *_BLAMED), first, facts))
+    return Judgement(tuple(ranked), first, second, blamed, tuple(still_), steps, equal is not None)
+
+
+def _about_first(blamed: Verdicts, first: Verdict | None, facts: Facts) -> Verdicts:
+    """Tells with whom those waits end that are in the first sentence, if it is known: others may wait for longer."""
+    for each in _of(blamed, ends_with.RULE):
+        if first and first.finding and first.wait_kind != CPU and not each.pids & first.pids:
+            found = ends_with.about(facts, first.pids)
+            blamed = _replaced(blamed, each, found[0] if found else each)
+    return blamed
 
 
 def _ranked(verdicts: Verdicts) -> Verdicts:
@@ -168,15 +180,29 @@ def _leads_to(held: Verdict, effect: Verdict) -> bool:
     return by_name or unknown or (set(of.threads) == set(finding.threads) and finding.time >= of.time)
 
 
+def _hands_on_over_crowd(verdicts: Verdicts, _facts: Facts) -> Verdicts:
+    """Threads that hand on work all the time would wait for a core less often if they had to ask for less."""
+    for effect in _of(verdicts, for_others.RULE):
+        if effect.wait_kind not in (PEER, THREAD):
+            continue
+        for each in _of(verdicts, crowd.RULE):
+            assert isinstance(each.detail, crowd.Crowd)
+            if each.detail.hands_on and effect.pids <= each.pids:
+                verdicts = _replaced(verdicts, each, replace(each, most=thresholds.EXPLAINED * effect.score))
+    return verdicts
+
+
 def _troubles_over_effects(verdicts: Verdicts, _facts: Facts) -> Verdicts:
     """The problem of their process explains these threads' waits."""
     for effect in _of(verdicts, for_others.RULE):
         wrong = [
             each.score
             for each in verdicts
-            if each.rule not in (for_others.RULE, workers.RULE, busy.RULE, still.RULE, deadlock.RULE, gil_main.RULE)
+            if each.rule not in _NO_TROUBLES
             and effect.pids <= each.pids
             and each.wait_kind not in (LOCK, HELD, HALTED)
+            # Those for whom threads wait may do much else than to wait for a core.
+            and (each.rule != crowd.RULE or each.score >= effect.score)
         ]
         if wrong:
             verdicts = _replaced(verdicts, effect, replace(effect, most=thresholds.EXPLAINED * max(wrong)))
@@ -283,7 +309,7 @@ def _still_told(verdicts: Verdicts, _facts: Facts) -> Verdicts:
         if each.rule == for_others.RULE and each.cause:
             told |= each.cause.pids
         if each.rule == held_up.RULE:
-            told |= each.pids
+            told |= each.pids | (each.cause.pids if each.cause and each.detail else frozenset())
     return [each for each in verdicts if each.rule != still.RULE or not each.pids <= told]
 
 
@@ -315,6 +341,7 @@ DOMINANCE = (
     Dominance(polling.RULE, (busy.RULE,), "it tells what they run for", _polling_over_running),
     Dominance(reclaim.RULE, (busy.RULE,), "that memory is short tells why they run", _reclaim_over_running),
     Dominance(held_up.RULE, (polling.RULE,), "who is held up keeps those waiting that poll", _held_over_polling),
+    Dominance(for_others.RULE, (crowd.RULE,), "who hands on work waits for a core each time", _hands_on_over_crowd),
     Dominance(
         "quota, crowd, pool-anew, processes-anew, herd",
         (for_others.RULE,),
@@ -327,7 +354,7 @@ DOMINANCE = (
     Dominance(for_others.RULE, (busy.RULE,), "its sentence tells who runs meanwhile", _told_with_its_effect),
     Dominance("*", (still.RULE,), "their sentences tell of these processes", _still_told),
 )
-"""In this order."""
+"""Dominance of rules over others, applied in this order."""
 
 
 def _second(first: Verdict, others: Sequence[Verdict]) -> Verdict | None:

@@ -21,11 +21,11 @@ class Reclaim(NamedTuple):
     """The detail of such a verdict. Numbers of samples."""
 
     memory: tuple[tuple[str, int], ...]
-    """By what they do for memory (`runs.AT_LIMIT` and others), most first."""
+    """Work for memory (`runs.AT_LIMIT` and others) with its number of samples, most first."""
     samples: int
     """All of these threads."""
     frames: tuple[str, ...]
-    """Where most of it is done."""
+    """Place where most of it is done."""
 
     @property
     def share(self) -> float:

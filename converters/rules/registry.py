@@ -57,4 +57,4 @@ RULES: dict[str, Find] = {
         unclear,
     )
 }
-"""By their ids. Of verdicts with the same score, those of an earlier rule come first."""
+"""Rules by their ids. Of verdicts with the same score, those of an earlier rule come first."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..facts import file_locks
 from ..facts.wait_causes import DRIVERS_CALL
-from ..facts.wait_functions import COLLECTIVE, LOADER, OF_DATABASES, TAKE_GIL
+from ..facts.wait_functions import COLLECTIVE, LOADER, OF_DATABASES, STARTED, TAKE_GIL
 from ..facts.wait_kinds import CHILD, EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD
 from ..facts.wait_sums import Place
 from .finding import CPU, Finding, sleeps_again
@@ -35,7 +36,7 @@ KINDS = {
     THREAD: "waits for another thread of the process",
     EVENTS: "waits for one of several events",
     SLEEP: "sleeps until a timer ends it",
-    HALTED: "stopped by a signal or a debugger",
+    HALTED: "stopped by a signal, a debugger or a freezer",
     CORES: "more threads want to run than there are cores for them",
     QUOTA: "stopped by the CPU quota of a control group",
     POOL_ANEW: "threads are created and end all the time",
@@ -47,8 +48,7 @@ KINDS = {
     IDLE: "hardly runs, and waits for events",
     UNCLEAR: "it is not known where threads were",
 }
-"""What a verdict says, by its kind."""
-_FILE_LOCKS = frozenset(("flock", "fcntl"))
+"""Meaning of each kind of verdict."""
 _MEMORY = ("page fault", "mmap", "munmap", "mprotect", "brk")
 
 
@@ -59,27 +59,27 @@ class Verdict:
     rule: str
     """The id of the rule that found it."""
     kind: str
-    """One of `KINDS`."""
+    """Kind of the verdict: one of `KINDS`."""
     time: int
-    """What would be saved at most."""
+    """Time that would be saved at most."""
     confidence: float
-    """How much of that is believed to be saved, from 0 to 1."""
+    """Part of ``time`` that is believed to be saved, from 0 to 1."""
     pids: frozenset[int]
     """Processes that it explains."""
     finding: Finding | None = None
-    """Whose time it is, and where."""
+    """Threads whose time it is, and where it is spent."""
     cause: Finding | None = None
-    """What those do who keep them waiting."""
+    """Work of those who keep them waiting."""
     effect: Finding | None = None
     """Waits of others that it causes."""
     detail: object = None
     """Figures of its rule."""
     is_effect: bool = False
-    """It tells of waits that others end."""
+    """Whether the verdict tells of waits that others end."""
     is_told: bool = False
     """The sentence of another verdict tells of it."""
     most: float = field(default=float("inf"), compare=False)
-    """Its score is no higher: something else explains it."""
+    """Limit on the score, set if something else explains the verdict's time."""
 
     @property
     def score(self) -> float:
@@ -97,7 +97,7 @@ def kind_of(finding: Finding) -> str:
     if finding.places and finding.places[0].wait.gpu:
         return GPU
     if finding.places and (job := finding.places[0].wait.job):
-        return SLOW_LOADER if job == LOADER else COLLECTIVE
+        return {LOADER: SLOW_LOADER, STARTED: CHILD}.get(job, COLLECTIVE)
     if sleeps_again(finding):
         return POLLING
     if finding.kind not in (LOCK, HELD) or not finding.places:
@@ -114,7 +114,7 @@ def _lock_kind(place: Place) -> str:
         return DATABASE_LOCK
     if wait.call == DRIVERS_CALL and not wait.lock:
         return DRIVER
-    return FILE_LOCK if wait.call in _FILE_LOCKS else LOCK
+    return FILE_LOCK if wait.call in file_locks.CALLS else LOCK
 
 
 def _held_kind(place: Place) -> str:

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..base.units import plural, share
+from ..base.units import duration, plural, share
 from ..facts import thresholds
 from ..facts.facts import Facts
+from ..facts.file_locks import FileHolder
 from ..facts.identity import kernel_id
+from ..facts.idle_evidence import PERIODIC
 from ..facts.sampling import are_few, shown_share
-from ..facts.wait_kinds import LOCK
+from ..facts.wait_kinds import EVENTS, LOCK, PEER, SLEEP
+from ..facts.wakers import TIMEOUT
 from ..model.remarks import WaitsHidden
 from ..phrases.gil import gil_sentence
 from ..phrases.remarks import tells_the_rest
 from ..phrases.sentences import Sentences, everyone
 from ..phrases.words import listed, on_cores
-from ..rules import busy, crowd, deadlock, gil_main
+from ..rules import busy, crowd, deadlock, for_others, gil_main, held_up, workers
 from ..rules.finding import Finding
 from ..rules.ranking import Judgement, is_of_gil
 from ..rules.verdict import Verdict
 from .few_samples import few_of_work, hidden_part
-from .figures import Running, Summary
+from .figures import Running, Summary, Wait
 from .functions_at_work import by_function
 from .lock_holders import beside_lock
 
+_OF_WAITS = (held_up.RULE, for_others.RULE, workers.RULE)
 NO_WAIT = "trouble"
 """`Answer.kind` for problems with threads and cores."""
 
@@ -36,14 +40,22 @@ class Answer:
     kind: str = ""
     """Kind of the first sentence: `Finding.kind` or `NO_WAIT`; "" if there is nothing to report."""
     explained: bool = False
-    """It also says who is waited for."""
+    """Whether the first sentence also says who is waited for."""
     deadlock: bool = False
     judged: str = ""
     """The kind of the first verdict."""
     told: tuple[Verdict, ...] = ()
-    """Of which it tells."""
+    """Verdicts of which it tells."""
+    holder: int = 0
+    """The pid of a process that was not traced and has the lock on a file for which the first sentence's threads
+    wait; 0 if there is none."""
     victim: int = 0
     """The kernel's id of the thread that waits most in the first sentence and has moved; 0 if there is none."""
+    is_endless: bool = False
+    """Most of what the first sentence tells are waits that had not ended with the trace, or ended with a timeout of
+    their own, and that no traced thread explains."""
+    names_takers: bool = False
+    """Whether the first sentence names those that had the cores, or says that these threads outnumber them."""
 
 
 def answer(summary: Summary, facts: Facts, judgement: Judgement) -> Answer:
@@ -70,21 +82,33 @@ def answer(summary: Summary, facts: Facts, judgement: Judgement) -> Answer:
     return Answer(
         sentences,
         LOCK if is_gil else first.wait_kind or NO_WAIT,
-        explained=is_gil or bool(first.cause or first.effect),
+        explained=is_gil or bool(first.cause or first.effect or isinstance(first.detail, FileHolder)),
         deadlock=first.rule == deadlock.RULE,
         judged=first.kind,
         told=tuple(filter(None, (first, follows))),
+        holder=_untraced_holder(first),
         victim=kernel_id(min(first.pids)) if is_gil else _victim(first.finding, facts),
+        is_endless=_is_endless(first, facts),
+        names_takers=any(_names_takers(each) for each in (first, follows) if each),
     )
 
 
 def _without_what_is_told(second: Verdict | None, first: Verdict) -> Verdict | None:
-    """The second verdict, without what others do meanwhile if the first one tells of the same."""
+    """The second verdict, without what others do meanwhile if the first one tells of the same; None if that is all
+    of it: the first one tells what the holder of a lock does."""
     if second is None:
         return None
     told = (first.cause, first.effect)
+    if isinstance(first.detail, FileHolder) and _are_same(first.cause, second.finding):
+        return None
     cause, effect = (None if each in told else each for each in (second.cause, second.effect))
     return second if (cause, effect) == (second.cause, second.effect) else replace(second, cause=cause, effect=effect)
+
+
+def _are_same(cause: Finding | None, finding: Finding | None) -> bool:
+    if cause is None or finding is None:
+        return False
+    return cause.kind == finding.kind and set(finding.threads) <= set(cause.threads)
 
 
 def _tells_of_gil(first: Verdict, summary: Summary) -> bool:
@@ -92,9 +116,34 @@ def _tells_of_gil(first: Verdict, summary: Summary) -> bool:
     return is_of_gil(first, first.pids) and bool(gil_sentence(summary.gil))
 
 
+def _untraced_holder(first: Verdict) -> int:
+    holder = first.detail
+    if not isinstance(holder, FileHolder) or holder.is_traced or (holder.took_and_ended and not holder.process):
+        return 0
+    return holder.pid
+
+
 def _victim(finding: Finding | None, facts: Facts) -> int:
     moving = (thread for thread in (finding.threads if finding else ()) if not facts.are_still((thread,)))
     return next((tid for _, thread in moving if (tid := kernel_id(thread))), 0)
+
+
+def _names_takers(verdict: Verdict) -> bool:
+    detail = verdict.detail
+    if isinstance(detail, crowd.Crowd):
+        return bool(detail.takers) or not detail.others_have_cores
+    return isinstance(detail, busy.Busy) and bool(detail.takers)
+
+
+def _is_endless(verdict: Verdict, facts: Facts) -> bool:
+    """See `Answer.is_endless`. Threads of one process that wait for each other are all traced."""
+    finding = verdict.finding
+    if not finding or verdict.cause or verdict.rule not in _OF_WAITS or finding.kind not in (LOCK, PEER, EVENTS):
+        return False
+    waits = (facts.waits_of(thread) for thread in finding.threads)
+    sums = [of[place] for of in waits for place in finding.places if place in of]
+    by_nobody = sum(each.open_time + each.wakers.get(TIMEOUT, 0) for each in sums)
+    return by_nobody >= thresholds.MOSTLY * finding.time
 
 
 def with_blame(sentences: tuple[str, ...], blamed: str) -> tuple[str, ...]:
@@ -107,8 +156,20 @@ def _nothing(summary: Summary) -> str:
     others = sum(wait.time for wait in summary.waits if not (wait.idle or wait.runnable))
     if idle and others <= thresholds.HARDLY * idle:
         nothing, when = ("Hardly anything", "nearly all the time") if others else ("Nothing", "all the time")
+        asleep = [wait for wait in summary.waits if wait.idle and wait.idle_by == PERIODIC and wait.kind == SLEEP]
+        if sum(wait.time for wait in asleep) > thresholds.MOSTLY * idle:
+            return _asleep(nothing, max(asleep, key=lambda wait: wait.time))
         return f"{nothing} but idle threads: {plural(summary.times.threads, 'thread')}, waiting for work {when}."
     return "No wait of significance was recorded." if others else "No wait was recorded."
+
+
+def _asleep(nothing: str, longest: Wait) -> str:
+    """Sentence on threads that only sleep, as a program does that asks again and again for something, too."""
+    sleeps = f"{plural(longest.count, 'sleep')}, mean {duration(longest.mean)}"
+    return (
+        f"{nothing} but threads that sleep in steady intervals, most of it in {' → '.join(longest.frames)} ({sleeps}): "
+        "they have nothing to do, or ask again and again for something that does not happen."
+    )
 
 
 def _of_samples(summary: Summary) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from .calls import Calls
 from .sharing import Shared
 
 _Who = tuple[Any, Any]
-"""pid and tid."""
+"""Ids of a process and of a thread."""
 _CALLS = ValueType("calls", "count")
 
 
@@ -28,15 +28,15 @@ class _Outer:
 
     all: Times = NO_TIME
     calls: int = 0
-    """That the program made itself. Also of a function that ends by jumping into another one, whose stacks it is not in
-    then."""
+    """Number of calls that the program made itself; also of a function that ends by jumping into another one, and whose
+    frame the stacks do not have then."""
     is_nested: bool = False
-    """It was found inside itself."""
+    """Whether the function was found inside itself."""
     by_ioctl: dict[str, Times] = field(default_factory=dict)
     blocked_in: dict[tuple[str, str], int] = field(default_factory=dict)
-    """By the ioctl, "" outside of one, and the function of the kernel."""
+    """Blocked time in ns, by the ioctl, "" outside of one, and the function of the kernel."""
     by_thread: dict[tuple[Any, Any], int] = field(default_factory=dict)
-    """By pid and tid."""
+    """Time in ns, by pid and tid."""
 
     def add(self, ioctl: str, kernel: str, times: Times, thread: tuple[Any, Any]) -> None:
         self.by_thread[thread] = self.by_thread.get(thread, 0) + times.sum

@@ -29,11 +29,11 @@ class CallTime:
     threads: int = 0
     wall: int = 0
     gpu: Times = NO_TIME
-    """In synchronisation calls. On a core, they poll."""
+    """Time in synchronisation calls. On a core, the threads poll."""
     driver: Times = NO_TIME
-    """In ioctls of other calls."""
+    """Time in ioctls of other calls."""
     other: Times = NO_TIME
-    """In calls, outside of ioctls."""
+    """Time in other calls, outside of ioctls."""
     outside: Times = NO_TIME
 
     def to_json(self) -> dict[str, Any]:

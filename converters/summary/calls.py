@@ -36,15 +36,15 @@ class Calls:
     blocked_in: str = ""
     """The kernel function in which it was blocked longest; "" if it was not, or that is not known."""
     blocked_there: int = 0
-    """… and for how long, in ns."""
+    """Time in ns for which it was blocked in ``blocked_in``."""
     number: int = 1
-    """How many processes these are."""
+    """Number of processes that made the calls."""
     ioctls: tuple[Made, ...] = ()
-    """Of a function: those in its calls."""
+    """Ioctls in the calls of a function."""
     ranks: Mapping[int, int] = field(default_factory=dict)
-    """Of processes that are ranks of a job, by pid."""
+    """Ranks of processes in their job, by pid."""
     places: tuple[tuple[tuple[str, ...], int], ...] = ()
-    """Of a function: from where it was called most often, the caller last (names are hostile), and how often."""
+    """Places from where a function was called most often, the caller last (names are hostile), and how often."""
 
     @property
     def time(self) -> int:

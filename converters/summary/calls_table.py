@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _WIDE = 150
-"""From this width on, a call and its figures are one row; below, each call has a line of its own for them."""
+"""Width from which on a call and its figures are one row; below, each call has a line of its own for them."""
 _STARS = 40
 """Width of the longest bar, as in bcc."""
 _USEC = 1_000

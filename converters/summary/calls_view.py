@@ -31,7 +31,7 @@ SORTS: dict[str, Callable[[CallTimes], int]] = {
     "queued": lambda call: call.runnable,
     "errors": lambda call: sum(call.errors.values()),
 }
-"""By name of a column: what its rows are sorted by, the largest first. Parts of the time are compared as times."""
+"""Keys by which rows are sorted, the largest first, by name of a column. Parts of the time are compared as times."""
 
 
 class Row(NamedTuple):

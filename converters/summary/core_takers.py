@@ -25,7 +25,7 @@ class Takers:
     names: tuple[tuple[str, float], ...] = ()
     """The processes (hostile) that used most of these cores' time, with the average number of cores."""
     cores: int = 0
-    """How many cores the waiting threads may use."""
+    """Number of cores that the waiting threads may use."""
     cgroup: str = ""
     """The control group (hostile) whose quota stopped them."""
 

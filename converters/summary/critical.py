@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ..base.text import json_text
 from ..base.units import duration, share
 from ..facts import thresholds
+from ..facts.file_locks import CALLS, FileHolder, file_holder
+from ..facts.identity import kernel_ids
 from ..facts.thread_names import name_pattern, thread_pattern
 from ..facts.wait_kinds import CHILD, EVENTS, LOCK, PEER, THREAD
 from ..facts.wait_sites import Sites
@@ -16,6 +18,8 @@ from ..facts.waits import wait_of
 from ..model import Profile
 from ..model.critical import NOT_TRACED, CriticalPath, segment_name, thread_name
 from ..model.states import RUNNABLE, RUNNING
+from ..model.waits_for import Node, WaitGraph
+from ..phrases.file_locks import having
 
 if TYPE_CHECKING:
     from ..model.scheduling import Scheduling
@@ -28,15 +32,15 @@ class Contribution:
     """Part of one thread in the path, in one place. ``time`` in ns."""
 
     thread: str
-    """As in `critical_path.thread_name`; hostile."""
+    """Name as in `critical_path.thread_name`; hostile."""
     tid: int
     state: str
     frames: tuple[str, ...]
     time: int
     segments: int
     kind: str = ""
-    """What threads like this one are called; "" for the thread whose path it is, and for threads of which only the id
-    is known: these are not put together with others."""
+    """Name of threads like this one; "" for the thread whose path it is, and for threads of which only the id is known:
+    these are not put together with others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,8 @@ class Critical:
     """Most time first; they add up to ``wall``."""
     unfinished: Contribution | None = None
     """The thread's own last wait, for somebody else, that had not ended with the path; also in ``parts``."""
+    holder: FileHolder | None = None
+    """Holder of the lock on a file for which it waits there."""
 
     def to_json(self) -> dict[str, Any]:
         """Object for JSON with at most 100 of the parts."""
@@ -74,20 +80,24 @@ class Critical:
         }
 
 
-def critical_of(profile: Profile) -> Critical | None:
-    """The figures of a profile's path, if it has one."""
+def critical_of(profile: Profile, graph: WaitGraph | None = None) -> Critical | None:
+    """The figures of a profile's path, if it has one. ``graph``: of who ended waits, by threads, which knows names of
+    those that were not traced."""
     path, scheduling = profile.critical, profile.scheduling
     if path is None or scheduling is None:
         return None
     sites = Sites()
     sums: dict[tuple[str, int, str, tuple[str, ...]], list[int]] = {}
     rows: dict[tuple[str, int], int] = {}
+    untraced = {each.pid: f"{each.process}-{each.pid}" for each in profile.neighbours}
+    untraced |= {node.tid: _untraced_name(graph, node) for node in graph.names if node.tid} if graph else {}
     for segment in path.segments:
         frames: tuple[str, ...] = ()
         if segment.stack >= 0:
             site = sites.of(scheduling.stacks[segment.stack])
             frames = (*site.frames, *([site.kernel] if site.kernel else []))
-        key = segment_name(scheduling, segment), segment.tid, segment.state, frames
+        name = untraced.get(segment.tid) if segment.thread < 0 else None
+        key = name or segment_name(scheduling, segment), segment.tid, segment.state, frames
         total = sums.setdefault(key, [0, 0])
         total[0] += segment.time
         total[1] += 1
@@ -97,7 +107,26 @@ def critical_of(profile: Profile) -> Critical | None:
     parts.sort(key=_order)
     tid = int(scheduling.threads["tid"][path.thread])
     name, last = thread_name(scheduling, path.thread), _unfinished(scheduling, path, sites)
-    return Critical(name, tid, path.wall, len(path.segments), tuple(parts), last)
+    holder = _holder(profile, scheduling, path) if last else None
+    return Critical(name, tid, path.wall, len(path.segments), tuple(parts), last, holder)
+
+
+def _untraced_name(graph: WaitGraph, node: Node) -> str:
+    """Name like `model.critical.thread_name`. A thread that was not traced may only have the name of its program."""
+    process, thread = graph.names[node]
+    own = "" if thread in ("", process, process.split(" ")[0]) else f" ({thread})"
+    return f"{process}{own}-{node.tid}"
+
+
+def untraced_on(critical: Critical, graph: WaitGraph) -> tuple[int, ...]:
+    """The process that was not traced, if most of the path goes to one of its threads."""
+    times: Counter[int] = Counter()
+    for part in critical.parts:
+        if part.state == NOT_TRACED:
+            times[part.tid] += part.time
+    tid, most = max(times.items(), key=lambda entry: (entry[1], entry[0]), default=(0, 0))
+    pids = {node.pid for node in graph.names if node.tid == tid and node.pid}
+    return tuple(pids) if most >= thresholds.DOES_MOSTLY * critical.wall > 0 else ()
 
 
 def _kind(scheduling: Scheduling, row: int) -> str:
@@ -143,6 +172,15 @@ def _unfinished(scheduling: Scheduling, path: CriticalPath, sites: Sites) -> Con
     return Contribution(segment_name(scheduling, last), last.tid, last.state, frames, last.time, 1)
 
 
+def _holder(profile: Profile, scheduling: Scheduling, path: CriticalPath) -> FileHolder | None:
+    """Holder of the lock on a file for which the thread waits at last."""
+    last = path.segments[-1]
+    if wait_of(scheduling.stacks[last.stack], last.state).call not in CALLS:
+        return None
+    waiting = int(scheduling.threads["tgid"][path.thread])
+    return file_holder(profile.file_locks, (waiting,), kernel_ids(times.pid for times in profile.threads), 1)
+
+
 def critical_sentence(critical: Critical) -> str:
     """``61.2 % of the 1.82 s of train-7 goes to train (loader)-9: 902 ms waiting for a core, 186 ms running.``
 
@@ -176,6 +214,8 @@ def critical_sentence(critical: Critical) -> str:
 
 def _unfinished_sentence(critical: Critical, last: Contribution) -> str:
     much = f"{share(last.time, critical.wall)} of the {duration(critical.wall)} of {critical.thread}"
+    if critical.holder:
+        return f"{much} is its last wait, in {' → '.join(last.frames)}, which had not ended: {having(critical.holder)}."
     return (
         f"{much} is its last wait, in {' → '.join(last.frames)}, which had not ended: nobody knows yet who ends it, so "
         "that the path does not go on; trace for longer (-d), or take the path of another thread."

@@ -31,7 +31,7 @@ class Counted:
     callers: tuple[str, ...] = ()
     """The functions around it, the caller last, where it came from most often (names are hostile)."""
     from_there: int = 0
-    """How often."""
+    """Number of events from ``callers``."""
 
     @property
     def number(self) -> int:

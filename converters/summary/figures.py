@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.text import json_text
 from ..facts.contention import Contention
+from ..facts.file_locks import file_lock_json
 from ..facts.gil import GilShare
 from ..facts.identity import kernel_ids
 from ..facts.locks import lock_json, ranked
@@ -22,6 +23,7 @@ from ..model import Stack, ValueType
 from ..model.asked_values import AskedValues
 from ..model.copies import Copies
 from ..model.display import USUAL, CallsView
+from ..model.file_locks import FileLock
 from ..model.locks import LockTimes
 from ..model.next_step import NextStep
 from ..model.remarks import Comment, plain
@@ -58,9 +60,9 @@ class Process:
     in_kernel: bool = False
     """Kernel threads, if others were traced, too."""
     command: str = ""
-    """Their name without what an interpreter runs, if ``name`` has that (`scripts.with_scripts`)."""
+    """Name without what an interpreter runs, if ``name`` has that (`scripts.with_scripts`)."""
     ended: int = 0
-    """So many more, which ended and whose ids were not kept."""
+    """Number of further processes, which ended and whose ids were not kept."""
 
     @property
     def number(self) -> int:
@@ -77,7 +79,7 @@ class Times:
     on_cpu: int = 0
     runnable: int = 0
     blocked: dict[str, int] = field(default_factory=dict)
-    """By state, in the order of `states.BLOCKED`, zeros included."""
+    """Blocked time by state, in the order of `states.BLOCKED`, zeros included."""
 
     @property
     def off_cpu(self) -> int:
@@ -116,7 +118,7 @@ class Wait:
     state: str
     """One of `states.BLOCKED`; "runnable" for all waits for a core of threads of one name, in any place."""
     kind: str
-    """What is waited for: see `wait_kinds`."""
+    """Kind of what is waited for: see `wait_kinds`."""
     frames: tuple[str, ...]
     """See `wait_sites.Site`."""
     kernel: str
@@ -143,13 +145,13 @@ class Wait:
     who: tuple[Who, ...]
     """The thread with the most time here first."""
     takers: Takers | None = None
-    """What had the cores that these threads waited for, if it is known."""
+    """Takers of the cores that these threads waited for, if they are known."""
     mostly: tuple[tuple[str, ...], int] = ((), 0)
-    """Where threads that wait for a core lost it most often (functions), and the ns of waits that began there."""
+    """Place where threads that wait for a core lost it most often (functions), and the ns of waits that began there."""
     woken_by: tuple[WokenBy, ...] = ()
-    """Who ended the waits, if that was recorded; longest first."""
+    """Wakers that ended the waits, if they were recorded; longest first."""
     idle_by: str = ""
-    """What shows that these threads are idle: a kind of `idle`; "" if nobody knows who ends their waits."""
+    """Evidence that these threads are idle: a kind of `idle_evidence`; "" if nobody knows who ends their waits."""
     stack: Stack = ()
     """All frames of the stack with most of the time, if the row is of one place."""
     on: On | None = None
@@ -193,27 +195,27 @@ class Summary:
     start_ns: int
     duration_ns: int
     answer: tuple[str, ...]
-    """Where the time goes, in one or two sentences, and one on what did not move (`answer.answer`)."""
+    """Sentences on where the time goes, one or two, and one on what did not move (`answer.answer`)."""
     processes: tuple[Process, ...]
-    """Most processes first."""
+    """Processes by name; names of most processes first."""
     times: Times
     active: Times
-    """The same without quiet threads: those with nearly all their time in one wait that others end."""
+    """Times without quiet threads: those with nearly all their time in one wait that others end."""
     waits: tuple[Wait, ...]
     """Longest first; idle threads after all others, processes that did not move last."""
     running: tuple[Running, ...]
-    """By weight; empty without on-CPU samples."""
+    """Places where threads run, by weight; empty without on-CPU samples."""
     weight: ValueType | None
     """Type of `Running.weight`; None without on-CPU samples."""
     lost: dict[str, int]
     comments: tuple[Comment, ...]
     """Caveats are among the sentences of `answer`, too."""
     judged: Judged = NOT_JUDGED
-    """What `answer` is made of, and what is told elsewhere."""
+    """Verdicts of which `answer` is made, and what is told elsewhere."""
     trouble: tuple[str, ...] = ()
     """Problems with threads and cores, in sentences (rules `quota`, `crowd`, `pool-anew`)."""
     untold: tuple[str, ...] = ()
-    """Those of which `answer` does not tell."""
+    """Sentences of ``trouble`` of which `answer` does not tell."""
     contention: tuple[Contention, ...] = ()
     """See `contention.contention_of`."""
     calls: tuple[Calls, ...] = ()
@@ -222,17 +224,18 @@ class Summary:
     inner_calls: tuple[Calls, ...] = ()
     """Calls whose time is part of that of others: ioctls of functions' calls."""
     outside_ioctls: tuple[tuple[str, int], ...] = ()
-    """Of `inner_calls`, those that no function made: frames, and their time in ns."""
+    """Ioctls among `inner_calls` that no function made: frames, and their time in ns."""
     call_times: tuple[CallTime, ...] = ()
-    """What the calling threads wait for, by process."""
+    """Waits of the calling threads, by process."""
     copies: tuple[Copies, ...] = ()
     answers: tuple[AskedValues, ...] = ()
-    """To what the user asked about calls."""
+    """Answers to what the user asked about calls."""
     shared: tuple[Shared, ...] = ()
     """Calls in which several processes were at the same time, by their time together."""
     locks: tuple[LockTimes, ...] = ()
     """Locks that were waited for, by time."""
     gil: tuple[GilShare, ...] = ()
+    file_locks: tuple[FileLock, ...] = ()
     critical: Critical | None = None
     """The critical path of a thread, if it was requested."""
     kernel_threads: int = 0
@@ -244,7 +247,7 @@ class Summary:
     view: CallsView = USUAL
     """The table of calls."""
     blocking: Blocking | None = None
-    """Who blocks whom, if it was recorded."""
+    """Wait-for graph: who blocks whom; None if it was not recorded."""
     steps: tuple[Steps, ...] = ()
     """Steps that the user named, by function and thread."""
     shows_idle: bool = False
@@ -285,6 +288,7 @@ class Summary:
             "alike": [group.to_json() for group in self.alike],
             "shared_calls": [each.to_json() for each in self.shared],
             "locks": [lock_json(lock) for lock in ranked(self.locks)],
+            **({"file_locks": [file_lock_json(lock) for lock in self.file_locks]} if self.file_locks else {}),
             **({"gil": [each.to_json() for each in self.gil]} if self.gil else {}),
             **({"critical_path": self.critical.to_json()} if self.critical else {}),
             "contention": [each.to_json() for each in self.contention],

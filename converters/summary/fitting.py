@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 LINES = 23
 """Lines of a 24-line terminal, without the prompt."""
 MORE_LINES = 39
-"""The same for many processes, or calls: their tables are longer."""
+"""Lines for many processes, or calls: their tables are longer."""
 SMALLEST, LARGEST = 24, 60
 """Heights that are used: on a smaller terminal the first lines scroll away, on a larger one nobody reads more."""
 FEW = 4
-"""Up to this many processes have a summary that fits the smaller screen."""
+"""Limit on the processes of a summary that fits the smaller screen."""
 TOP = 15
-"""How many waits are shown where there is room."""
+"""Number of waits that are shown where there is room."""
 _MOST_THAT_FIT, _ENOUGH, _LEAST = 8, 3, 1
 """Most and fewest waits on the smaller screen, and how many are more important than the table of processes."""
 _WORK = 8
@@ -33,7 +33,7 @@ class Parts(NamedTuple):
     """Parts of a summary that are printed."""
 
     top: int = TOP
-    """How many waits; 0: the longest one, without those of main threads."""
+    """Number of waits; 0: the longest one, without those of main threads."""
     processes: bool = True
     """The table of the processes' threads and cores."""
     notes: bool = True
@@ -44,9 +44,9 @@ class Parts(NamedTuple):
     blocking: int = thresholds.BLOCKING_ROWS
     """Rows of who blocks whom."""
     matrix: bool = True
-    """Who waits for whom, by pairs."""
+    """Table of who waits for whom, by pairs."""
     locks: int = thresholds.LOCK_ROWS
-    """Rows, without notes 0."""
+    """Number of rows of locks; without notes 0."""
     path: int = thresholds.PATH_ROWS
     """Rows of the critical path."""
     calls: int = 2
@@ -54,11 +54,11 @@ class Parts(NamedTuple):
     alike: bool = True
     """Processes compared with each other."""
     names: int = 8
-    """Names of processes."""
+    """Number of names of processes."""
     tables: bool = True
     """Any table at all."""
     shortened: bool = False
-    """It says that there are more rows."""
+    """Note that there are more rows."""
 
 
 def for_few(*, several: bool, blocking: bool, calls: bool) -> list[Parts]:

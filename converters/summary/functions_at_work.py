@@ -19,7 +19,7 @@ class Work(NamedTuple):
     weight: int
     samples: int
     mostly: str
-    """What it calls, if most of the weight is there, and not all; else ""."""
+    """Function that it calls, if most of the weight is there, and not all; else ""."""
     mostly_weight: int
     whose: Running
     """A row of these threads."""

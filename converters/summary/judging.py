@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import NamedTuple
 
 from ..facts.accounts import with_one_account_each
@@ -14,8 +15,10 @@ from ..facts.idle_evidence import idle_by_evidence, with_evidence
 from ..facts.ranks import ranks_of
 from ..facts.runs import SAMPLED as ON_CPU
 from ..facts.runs import add_up_runs
-from ..facts.scripts import with_scripts
+from ..facts.scripts import named_locks, with_scripts
+from ..facts.started import started_processes, with_waits_for_started
 from ..facts.thread_roles import roles_of
+from ..facts.timed_locks import with_waits_joined
 from ..facts.wait_sums import Sums, add_up_waits, merged_threads
 from ..model import Profile
 from ..model.waits_for import has_wakers, waits_for
@@ -30,7 +33,7 @@ class Read(NamedTuple):
     """A profile, and what is found in it."""
 
     profile: Profile
-    """With own ids, one account of each, and names that tell scripts."""
+    """Profile with own ids, one account of each, and names that tell scripts."""
     before: dict[str, str]
     """The names that processes with scripts had, by those that they have now."""
     facts: Facts
@@ -38,27 +41,34 @@ class Read(NamedTuple):
 
 def read(given: Profile) -> Read:
     """Reads what the summary, and all rules, look at."""
+    given = with_waits_joined(given)
     names = {value_type.name for value_type in given.value_types}
     profile, before = with_scripts(with_one_account_each(with_own_ids(given)))
+    names_by_pid = _names_by_pid(profile)
+    profile = replace(profile, locks=named_locks(profile.locks, names_by_pid))
     threads = merged_threads(profile.threads)
+    started = started_processes(threads)
     sums: Sums = add_up_waits(profile, threads) if names >= OFF_CPU else {}
+    sums = with_waits_for_started(sums, threads, started)
     runs = add_up_runs(profile, threads) if names >= ON_CPU else {}
-    recorded = _recorded(given, profile) if sums and has_wakers(given) else None
+    recorded = None
+    if sums and has_wakers(given):
+        recorded = Recorded(replace(given, locks=profile.locks), waits_for(given, names_by_pid))
     evidence = idle_by_evidence(sums, threads, recorded.graph) if recorded else {}
     roles = with_evidence(roles_of(sums, threads), evidence)
     gil = gil_shares(profile.gil, profile.threads)
     pools = functools.partial(pools_of_libraries, profile)
     contention = contention_of(profile)
     of_all = profile.threads, contention, gil, pools, profile.neighbours, recorded, runs, profile.steps
-    beside = Beside(*of_all, ranks_of(profile), {each.id: each for each in profile.objects})
+    objects = {each.id: each for each in profile.objects}
+    beside = Beside(*of_all, ranks_of(profile), started, profile.file_locks, objects)
     return Read(profile, before, Facts(sums, threads, roles, profile.duration_ns, beside))
 
 
-def _recorded(given: Profile, shown: Profile) -> Recorded:
-    """Recorded wakers with the names under which processes are shown."""
+def _names_by_pid(shown: Profile) -> dict[int, str]:
+    """Names under which processes are shown, by the kernel's pids."""
     names = {each.pid: each.process for each in shown.neighbours}
-    names |= {kernel_id(times.pid): times.process for times in shown.threads}
-    return Recorded(given, waits_for(given, names))
+    return names | {kernel_id(times.pid): times.process for times in shown.threads}
 
 
 def judgement_of(profile: Profile) -> tuple[Facts, Judgement]:

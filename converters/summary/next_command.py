@@ -18,6 +18,8 @@ from ..model.next_step import (
     REST,
     RUNS_TOO,
     WHAT_ENDERS_DO,
+    WHAT_HOLDER_DOES,
+    WHAT_OTHERS_DO,
     WHICH_IOCTLS,
     WHO_ENDS,
     WHO_ENDS_IN_CALLS,
@@ -35,7 +37,7 @@ from .figures import Process, Wait
 _RUNS_OR_WAITS_FOR_IT = (CPU, NO_WAIT, THREAD, PEER, CHILD)
 """Kinds of first sentences for which a lack of cores may be the cause."""
 WHEN = ("-d", "2", "-o", "when.pftrace")
-"""What asks for a timeline."""
+"""Options that ask for a timeline."""
 _A_WHILE = ("-d", "5")
 _EVERYTHING = Whom(("-a",))
 _FOR_OTHERS = (LOCK, THREAD, PEER, CHILD, EVENTS)
@@ -61,10 +63,23 @@ def next_command(
         return others
     if told.judged == COLLECTIVE and not told.explained and (ranks := _ranks(processes, chosen)):
         return NextStep("trace-wall", ranks, _A_WHILE, ALL_RANKS)
+    if culprit := _culprit(told, processes):
+        return culprit
+    whom = scope_of(processes, chosen)
+    if told.is_endless and whom != _EVERYTHING:
+        return NextStep("trace-wall", _EVERYTHING, _A_WHILE, WHAT_OTHERS_DO)
+    tool, options, tells = _shows(told, has_samples, waits)
+    return NextStep(tool, whom, options, tells)
+
+
+def _culprit(told: Answer, processes: Sequence[Process]) -> NextStep | None:
+    """A trace of the process that was not traced, and has the lock or the other end for which the first sentence's
+    threads wait; None if it is not known."""
+    if told.holder and not told.deadlock:
+        return NextStep("trace-wall", Whom(("-p", str(told.holder))), _A_WHILE, WHAT_HOLDER_DOES)
     if not told.explained and (peer := _other_end(told, processes)):
         return NextStep("trace-wall", Whom(("-p", str(peer))), _A_WHILE, WHAT_ENDERS_DO)
-    tool, options, tells = _shows(told, has_samples, waits)
-    return NextStep(tool, scope_of(processes, chosen), options, tells)
+    return None
 
 
 def _other_end(told: Answer, processes: Sequence[Process]) -> int:
@@ -80,7 +95,7 @@ def _other_end(told: Answer, processes: Sequence[Process]) -> int:
 def _who_has_the_cores(told: Answer, has_samples: bool, waits: Sequence[Wait]) -> NextStep | None:
     """A trace of the whole host, if others had the cores for which the threads wait."""
     much = thresholds.CORES_ASKED_BESIDE_RUNNING if told.kind == CPU and not has_samples else thresholds.CORES_ASKED
-    if told.kind not in _RUNS_OR_WAITS_FOR_IT or not _others_had_the_cores(waits, much):
+    if told.names_takers or told.kind not in _RUNS_OR_WAITS_FOR_IT or not _others_had_the_cores(waits, much):
         return None
     return NextStep("trace-wall" if has_samples else "trace-offcpu", _EVERYTHING, _A_WHILE, HAS_CORES)
 
@@ -110,13 +125,15 @@ def after_wakers(
 ) -> NextStep | None:
     """Recommends another step than ``step`` if it is known already who ends the waits. ``victim``: the thread (its id)
     that waits; 0 if none stands out. ``untraced``: processes that end most of the waits, and were not traced."""
-    if not step or step.tells not in (WHO_WAKES, WHO_ENDS):
+    if not step or step.tells not in (WHO_WAKES, WHO_ENDS, WHAT_OTHERS_DO):
         return step
     whom, pids = scope_of(processes, chosen), kernel_ids(pid for process in processes for pid in process.pids)
     if whom == _EVERYTHING or not pids:
         return after_path(step, processes, chosen)  # whose path would it be?
     if untraced:
         return NextStep("trace-wakeup", _with_others(whom, untraced), _A_WHILE, WHAT_ENDERS_DO)
+    if step.tells == WHAT_OTHERS_DO:
+        return step
     whose = "command" if whom.command else str(victim or min(pids))  # parents come before their children
     return NextStep("trace-wakeup", whom, (*_A_WHILE, "--critical", whose), PATH)
 
@@ -151,19 +168,27 @@ def victim_of(told: Answer, blames: int) -> int:
     return told.victim if told.kind in _FOR_OTHERS and told.victim else blames or told.victim
 
 
-def after_path(step: NextStep | None, processes: Sequence[Process], chosen: Whom | None) -> NextStep | None:
-    """Recommends another step than ``step`` if a critical path is known, too."""
+def after_path(
+    step: NextStep | None, processes: Sequence[Process], chosen: Whom | None, untraced: Sequence[int] = ()
+) -> NextStep | None:
+    """Recommends another step than ``step`` if a critical path is known, too. ``untraced``: a process that most of the
+    path goes to, and that was not traced."""
     if not step or step.tells != WHO_ENDS:
         return step
+    if untraced:
+        return NextStep("trace-wakeup", _with_others(scope_of(processes, chosen), untraced), _A_WHILE, WHAT_ENDERS_DO)
     return NextStep("trace-offcpu", scope_of(processes, chosen), WHEN, WHO_WAKES)
 
 
 def _with_others(whom: Whom, pids: Sequence[int]) -> Whom:
-    """Adds these processes to the choice; the whole host if they cannot be added."""
-    by_pid = whom.options[:1] == ("-p",) and whom.options[2:] in ((), ("--children",))
-    if whom.command or len(pids) > thresholds.PIDS_IN_COMMAND or not by_pid:
+    """Adds these processes to the choice, which stays: the answer is to be about them. The whole host if a command was
+    chosen, or there are many."""
+    if whom.command or len(pids) > thresholds.PIDS_IN_COMMAND:
         return _EVERYTHING
-    return Whom(("-p", ",".join((whom.options[1], *map(str, pids))), *whom.options[2:]))
+    added = ",".join(map(str, pids))
+    if whom.options[:1] == ("-p",):
+        return Whom(("-p", f"{whom.options[1]},{added}", *whom.options[2:]))
+    return Whom(("-p", added, *whom.options))
 
 
 def _ranks(processes: Sequence[Process], chosen: Whom | None) -> Whom | None:

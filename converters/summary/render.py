@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import os
-import re
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TextIO
@@ -44,17 +41,13 @@ from .locks_table import locks_table, shown_locks
 from .outliers_table import outliers_table
 from .sharing_table import matrix
 from .tables import WIDE, off_cpu_steps, running_table, table, waits_table
+from .terminal import ENDLESS, encodable, has_color, printed, size_of
 from .waits_for_table import blocking_blocks
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
     from rich.table import Table
     from rich.text import Text
-
-_ENDLESS = 100_000
-"""Width of a pipe: nothing is wrapped, so that grep and cut work."""
-_ASCII = str.maketrans({"→": "->", "│": "|", "≤": "<=", "×": "x", "…": "...", "µ": "u"})
-_TRAILING = re.compile(r" +(?=\n)")
 
 
 def render(
@@ -68,16 +61,15 @@ def render(
     `LINES`, or `MORE_LINES` for many processes; other tables get shorter, too. Names are made safe to print and
     wrapped, never cut. What ``file`` cannot encode is written in ASCII.
     """
-    terminal = file.isatty()
     if color is None:
-        color = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    columns, lines = _terminal_size(file) if terminal else (_ENDLESS, 0)
+        color = has_color(file)
+    columns, lines = size_of(file) if file.isatty() else (ENDLESS, 0)
     columns = width or columns
-    if top is not None or columns >= _ENDLESS or not _pids(summary):
+    if top is not None or columns >= ENDLESS or not _pids(summary):
         text = _rendered(summary, columns, color, Parts(TOP if top is None else top))
     else:
         text = _fitted(summary, columns, lines, color)
-    file.write(_encodable(text, file.encoding))
+    file.write(encodable(text, file.encoding))
 
 
 def render_interval(summary: Summary, file: TextIO) -> None:
@@ -85,24 +77,19 @@ def render_interval(summary: Summary, file: TextIO) -> None:
     as in `render`."""
     from rich.text import Text
 
-    terminal = file.isatty()
-    buffer = io.StringIO()
-    width = _terminal_size(file)[0] if terminal else _ENDLESS
-    console = _console(buffer, width, terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb")
+    width = size_of(file)[0] if file.isatty() else ENDLESS
     when = time.strftime("%H:%M:%S", time.localtime(summary.start_ns / 1e9))
     head = Text(f"{when}, {duration(summary.duration_ns)}", style="bold")
     blocks: list[RenderableType]
     if summary.events:
         blocks = [head, events_table(summary.events, summary.duration_ns, TOP, summary.view)]
     elif summary.calls:
-        blocks = [head, calls_table(summary.calls, console.width, TOP, summary.view)]
+        blocks = [head, calls_table(summary.calls, width, TOP, summary.view)]
     else:
         blocks = [head.append(": nothing was seen", style="not bold")]
     if divided(summary.lost)[0]:
-        blocks.append(_lost_line(summary))
-    for block in [*blocks, Text()]:
-        console.print(block)
-    file.write(_encodable(_TRAILING.sub("", buffer.getvalue()), file.encoding))
+        blocks.append(lost_line(summary))
+    file.write(encodable(printed([*blocks, Text()], width, has_color(file)), file.encoding))
 
 
 def _fitted(summary: Summary, width: int, height: int, color: bool) -> str:
@@ -136,50 +123,11 @@ def _parts_that_may_fit(summary: Summary, height: int) -> list[tuple[Parts, int]
 
 
 def _rendered(summary: Summary, width: int, color: bool, parts: Parts) -> str:
-    buffer = io.StringIO()
-    console = _console(buffer, width, color)
-    for block in _blocks(summary, console.width, parts):
-        console.print(block)
-    return _TRAILING.sub("", buffer.getvalue())
+    return printed(_blocks(summary, width, parts), width, color)
 
 
 def _pids(summary: Summary) -> list[int]:
     return [pid for process in summary.processes for pid in process.pids]
-
-
-def _console(buffer: TextIO, width: int, color: bool) -> Console:
-    from rich.console import Console
-
-    return Console(
-        file=buffer,
-        width=width,
-        color_system="standard" if color else None,
-        force_terminal=color,
-        no_color=False,
-        markup=False,
-        emoji=False,
-        highlight=False,
-        soft_wrap=False,
-        legacy_windows=False,
-    )
-
-
-def _terminal_size(file: TextIO) -> tuple[int, int]:
-    """Columns, and lines; 0 lines are not known."""
-    try:
-        size = os.get_terminal_size(file.fileno())
-    except (OSError, ValueError):
-        return 80, 0
-    return size.columns or 80, size.lines
-
-
-def _encodable(text: str, encoding: str | None) -> str:
-    try:
-        text.encode(encoding or "utf-8")
-    except UnicodeEncodeError:
-        codec = encoding or "utf-8"
-        return text.translate(_ASCII).encode(codec, errors="backslashreplace").decode(codec)
-    return text
 
 
 def _blocks(summary: Summary, width: int, parts: Parts) -> list[RenderableType]:
@@ -219,7 +167,7 @@ def _last_lines(summary: Summary, width: int, parts: Parts) -> list[RenderableTy
     """Lines on what is missing, and on what would show more."""
     from rich.text import Text
 
-    lines: list[RenderableType] = [Text(), _lost_line(summary, in_short=not parts.notes)]
+    lines: list[RenderableType] = [Text(), lost_line(summary, in_short=not parts.notes)]
     if parts.notes:
         lines += [Text(f"Note: {printable(text)}") for text in worded(summary.comments)]
     if missing := left_out(summary, parts, with_processes=_with_processes(summary, width)):
@@ -347,7 +295,7 @@ def _contention_table(shown: list[Contention], wide: bool) -> RenderableType:
     return made
 
 
-def _lost_line(summary: Summary, *, in_short: bool = False) -> Text:
+def lost_line(summary: Summary, *, in_short: bool = False) -> Text:
     """Line on what is missing; gaps in the recorded stacks come last, ``in_short`` as one number."""
     from rich.text import Text
 

@@ -24,7 +24,7 @@ class Shared:
     call: SharedCall
     each: Mapping[int, CallTimes]
     ranks: Mapping[int, int] = field(default_factory=dict)
-    """Of processes that are ranks."""
+    """Ranks of processes in their job, by pid."""
 
     @property
     def factor(self) -> float | None:

@@ -41,11 +41,11 @@ from .call_places import is_joined
 from .call_time import answer_of_times, call_times
 from .calls import CALLS, Calls, add_up_calls, answer_of_calls
 from .core_takers import Cores
-from .critical import critical_of, critical_sentence
+from .critical import critical_of, critical_sentence, untraced_on
 from .events import EVENTS, answer_of_events, counted_events
 from .few_samples import few_of_threads
 from .figures import NAMELESS, Process, Summary, Times, Wait, Who
-from .judging import OFF_CPU, read
+from .judging import OFF_CPU, Read, read
 from .next_command import (
     after_calls,
     after_path,
@@ -67,22 +67,23 @@ from .waits_for import blocking
 _NOWHERE = Site((), "")
 
 
-def summarize(profile: Profile, chosen: Whom | None = None) -> Summary:
+def summarize(profile: Profile, chosen: Whom | None = None, known: Read | None = None) -> Summary:
     """The summary of a profile of off-CPU time, of on-CPU samples, of calls, or of several of these.
 
     Off-CPU time needs the value types ``count``, ``min``, ``max`` beside it; on-CPU samples need ``samples``.
     ``chosen``: how the user chose the processes, for the command that is recommended.
+    ``known``: what `judging.read` has found in it, if that is known already.
     StallscopeError if there is neither. Shares of threads come from ``profile.threads``; where a thread is not
     among them they are unknown, never guessed.
     """
-    summary = _summarize(profile, chosen)
+    summary = _summarize(profile, chosen, known)
     first = tuple(f"{word(comment)}." for comment in summary.comments if is_caveat(comment))
     others = tuple(comment for comment in summary.comments if not is_caveat(comment))
     return replace(summary, answer=(*first, *summary.answer), comments=others)
 
 
 @no_collection()
-def _summarize(profile: Profile, chosen: Whom | None) -> Summary:
+def _summarize(profile: Profile, chosen: Whom | None, known: Read | None) -> Summary:
     names = {value_type.name for value_type in profile.value_types}
     if not (names >= OFF_CPU or names >= ON_CPU or names >= CALLS or EVENTS in names):
         raise StallscopeError(
@@ -90,7 +91,7 @@ def _summarize(profile: Profile, chosen: Whom | None) -> Summary:
             "record it with trace-offcpu, trace-oncpu, trace-wall or trace-ioctl",
         )
     given = profile
-    profile, before, facts = read(given)
+    profile, before, facts = known or read(given)
     sums, threads, roles = facts.sums, facts.threads, facts.roles
     running = running_of(facts.runs, threads)
     contention, gil = tuple(facts.contention), tuple(facts.gil)
@@ -124,7 +125,8 @@ def _summarize(profile: Profile, chosen: Whom | None) -> Summary:
         answers=tuple(profile.answers),
         locks=tuple(profile.locks),
         gil=gil,
-        critical=critical_of(profile),
+        file_locks=tuple(profile.file_locks),
+        critical=critical_of(profile, facts.recorded.graph if facts.recorded else None),
         kernel_threads=len(roles.kernel),
         blocking=blocking(facts.recorded.graph, waiting_for_work(roles, sums)) if facts.recorded else None,
         steps=tuple(profile.steps),
@@ -147,7 +149,8 @@ def _summarize(profile: Profile, chosen: Whom | None) -> Summary:
             victim, untraced = (ends.victim, ends.untraced) if ends else (0, ())
             step = after_wakers(step, own, chosen, victim_of(told, victim), untraced)
         else:
-            step = after_path(step, own, chosen)
+            on_path = untraced_on(summary.critical, facts.recorded.graph) if summary.critical else ()
+            step = after_path(step, own, chosen, on_path)
     path = critical_sentence(summary.critical) if summary.critical else ""
     # The user asked for steps.
     told_all = (*sentences_of_steps(summary.steps), path, *with_blame(told.sentences, blamed), of_gil)

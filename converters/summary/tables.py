@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 WIDE = 110
-"""From this width on, count, mean and max have columns of their own."""
+"""Width from which on count, mean and max have columns of their own."""
 
 
 def table(*numbers: str, last: str) -> Table:

@@ -19,14 +19,14 @@ class Named(NamedTuple):
     """A node; names are hostile."""
 
     kind: str
-    """Of `waits_for.KINDS`."""
+    """Kind of the node, one of `waits_for.KINDS`."""
     process: str
     thread: str
     """"" for all of a process."""
     pid: int
     tid: int
     traced: bool
-    """Its own waits were recorded."""
+    """Whether the node's own waits were recorded."""
     waits: int
     """ns."""
     blocks: int
@@ -37,13 +37,13 @@ class KnotOf(NamedTuple):
     """Threads that wait for each other."""
 
     members: tuple[Named, ...]
-    """The first ones."""
+    """Nodes that wait for each other, the first ones."""
     number: int
     time: int
     share: float
-    """Of all waiting (0 to 1)."""
+    """Part of all waiting (0 to 1)."""
     closed: bool
-    """They wait for nothing else."""
+    """Whether they wait for nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +53,13 @@ class Blocking:
     by: str
     """`waits_for.PROCESS` or `waits_for.THREAD`: what a node is."""
     total: int
-    """All that the nodes waited."""
+    """Time that all nodes waited."""
     idle: int
-    """What threads waited that only wait for work, or did not move: they are left out."""
+    """Time that threads waited that only wait for work, or did not move: they are left out."""
     nodes: tuple[Named, ...]
-    """Those that waited or blocked most first."""
+    """Nodes, those that waited or blocked most first."""
     ends: dict[tuple[int, int], int]
-    """By (index of who waited, index of the last thread of the chain)."""
+    """Blocked time, by (index of who waited, index of the last thread of the chain)."""
     knots: tuple[KnotOf, ...] = ()
 
     def blocked_by(self, index: int) -> list[tuple[int, int]]:

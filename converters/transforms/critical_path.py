@@ -54,7 +54,7 @@ class _Position:
     time: int
     lower: int
     waiting: list[tuple[int, int]] = field(default_factory=list)
-    """Those that waited for it, and how far they are to be followed."""
+    """Threads that waited for it, and how far they are to be followed."""
     found: list[Segment] = field(default_factory=list)
 
     @property

@@ -14,13 +14,13 @@ class Entry(NamedTuple):
     module: str | Writer
     """A module of this package is imported when it is needed."""
     suffix: str = ""
-    """Of paths that are written in this format; "": it is only named."""
+    """Suffix of paths that are written in this format; "": it is only named."""
     is_packed: bool = False
     """Viewers also read it compressed, as ``SUFFIX.gz``: its repetitive text shrinks to a tenth."""
     is_graph: bool = False
-    """It is the wait-for graph."""
+    """Whether it is the wait-for graph."""
     has_times: bool = False
-    """It shows when something happened, if that was recorded."""
+    """Whether it shows when something happened, if that was recorded."""
 
     def load(self) -> Writer:
         """The writer itself."""
@@ -43,4 +43,4 @@ WRITERS: dict[str, Entry] = {
     "graph": Entry("waits_for.json", ".graph.json", is_graph=True),
     "table": Entry("table.plain"),
 }
-"""By the name of the format."""
+"""Outputs by the name of the format."""

@@ -23,7 +23,7 @@ LOOP = str(Path(__file__).resolve().parents[2] / "build" / "workloads" / "call_l
 TRACE = str(Path(sys.executable).with_name("trace-func"))
 TARGET = f"{LOOP}:call_target"
 HEADERS = Path(__file__).resolve().parents[2] / "tracers" / "bcc" / "headers"
-"""For bcc, where there are none of the running kernel."""
+"""Headers for bcc, where there are none of the running kernel."""
 PATH = f"{os.environ['PATH']}:/usr/sbin"
 ATTACHED = 8.0
 """Seconds that the other tools have to compile and attach."""

@@ -39,7 +39,7 @@ from stallscope.tracers.measures.offcpu import OffCpu
 
 SECONDS, ROUND_SECONDS, STOP_AFTER = 4.0, 1.2, 0.5
 GO_ROOTS = ("runtime.goexit", "runtime.mstart", "runtime.mcall", "runtime.systemstack", "runtime.morestack")
-"""Where our stacks of Go end; gdb goes on into what is left of earlier calls."""
+"""Functions where our stacks of Go end; gdb goes on into what is left of earlier calls."""
 MUSL = {"musl": (), "musl, static": ("-static",)}
 VDSO = "[vdso]"
 
@@ -47,7 +47,7 @@ VDSO = "[vdso]"
 class Trace(NamedTuple):
     profile: Profile
     share: float
-    """Of the time in user code, in complete stacks."""
+    """Part of the time in user code that is in complete stacks."""
 
 
 def trace(pid: int, seconds: float, stop: bool = False) -> Trace:

@@ -18,7 +18,7 @@ class Comparison(NamedTuple):
     name: str
     equal: bool
     reason: str = ""
-    """Why it was not equal as it is, but only after something was done about that."""
+    """Reason why it was not equal as it is, but only after something was done about that."""
     told: str = ""
     """The first difference."""
 

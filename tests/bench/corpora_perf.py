@@ -15,7 +15,7 @@ from stallscope.converters.names.cxx import without_arguments
 from stallscope.converters.names.demangle import Demangler
 
 FLAMEGRAPH_OPTIONS = ("--pid", "--tid", "--kernel", "--jit", "--all", "--addrs")
-"""Those of FlameGraph's own tests (record-test.sh)."""
+"""Options of FlameGraph's own tests (record-test.sh)."""
 NO_END = "their script drops a last sample that no empty line follows"
 MANGLED = "their script leaves names mangled"
 BLANK = "their script has a blank for a function without a name"

@@ -302,4 +302,4 @@ TEXTS: dict[str, Callable[[int], Iterator[bytes]]] = {
     "speedscope": speedscope,
     "speedscope_evented": speedscope_evented,
 }
-"""By the reader; "austin_full" is read by austin too."""
+"""Makers of texts by the reader; "austin_full" is read by austin too."""

@@ -84,6 +84,19 @@ def test_what_was_recommended_is_of_the_whole_capture(
     assert "-n job" not in capfd.readouterr().out
 
 
+def test_the_answer_of_merged_processes_is_of_single_ones(
+    capture: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert convert("--answer", capture) == 0
+    single, path = capfd.readouterr().out, tmp_path / "merged.pb.gz"
+    assert convert("--answer", "--merge", capture, "-o", path) == 0
+    assert capfd.readouterr().out == single
+    with path.open("rb") as file:
+        assert not any("pid" in dict(sample.labels) for sample in pprof.load(file).samples)
+    assert convert("--answer", path) == 1
+    assert "it is not known who waits" in capfd.readouterr().err
+
+
 def test_wrong_use_of_answers(capture: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert convert("--json", capture) == 2
     assert "use them with --answer" in capfd.readouterr().err

@@ -9,16 +9,16 @@ class Case(NamedTuple):
     """A program with one known trouble, and what has to be said of it."""
 
     program: str
-    """In programs/, in C or in Python; with a space its arguments, or ``workload`` and one of tests/workloads."""
+    """Program in programs/, in C or Python; with a space its arguments, or ``workload`` and one of tests/workloads."""
     first: tuple[str, ...]
     """Regular expressions, each of which has to match somewhere in the first sentence of the answer."""
     anywhere: tuple[str, ...] = ()
-    """The same for the whole first screen, whose line breaks count as spaces."""
+    """Regular expressions that have to match in the whole first screen, whose line breaks count as spaces."""
     command: str = "trace-offcpu"
     needs: str = ""
     """A variable of the environment with the Python that runs it; without it the case is skipped."""
     rows: int | None = None
-    """Of places; None: as many as a screen has. On a busy machine the waits for a core take one of them."""
+    """Number of places; None: as many as a screen has. On a busy machine the waits for a core take one of them."""
 
     @property
     def name(self) -> str:

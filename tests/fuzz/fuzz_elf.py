@@ -27,7 +27,7 @@ _LINKS = {".symtab": ".strtab", ".dynsym": ".dynstr", ".dynamic": ".dynstr"}
 _SEGMENTS = {".note.gnu.build-id": 4, ".eh_frame_hdr": 0x6474E550, ".dynamic": 2, ".interp": 3}
 _SIZES = {".symtab": 24, ".dynsym": 24, ".dynamic": 16}
 DATA = 1 << 24
-"""Where the file is mapped a second time, to be written; virtual addresses of code are offsets in the file."""
+"""Place where the file is mapped a second time, to be written; virtual addresses of code are offsets in the file."""
 
 
 class SparseSource(BytesSource):

@@ -9,6 +9,7 @@ from typing import Any
 
 import fuzz_elf
 import fuzz_seeds
+import go_tables
 import numpy as np
 from fuzz_mutators import as_elf, havoc
 from fuzz_target import Target
@@ -17,7 +18,8 @@ from stallscope.tracers.dwarf import child
 from stallscope.tracers.dwarf.parameters import parameters_of
 from stallscope.tracers.images import data_symbols, debugfile, needed, symtab, usdt
 from stallscope.tracers.images import functions as named
-from stallscope.tracers.images.elf import ElfError, ElfFile
+from stallscope.tracers.images.elf import BytesSource, ElfError, ElfFile, Source
+from stallscope.tracers.images.go_table import GoFunctions, GoPlace, find_go_table
 from stallscope.tracers.images.maps import AddressSpace, Mapping
 from stallscope.tracers.probe_targets.entries import entry
 from stallscope.tracers.symbols.lines import LineTool
@@ -29,7 +31,7 @@ from stallscope.tracers.unwind.walking import Registers, Walker
 
 _ADDRESSES = np.array([0, 1, 64, 0x100, 0x1000, 0x1139, fuzz_elf.DATA + 64, 1 << 32, (1 << 64) - 1], np.uint64)
 _SECONDS = 5
-"""For the debug information of one file; the tracer allows more."""
+"""Seconds for the debug information of one file; the tracer allows more."""
 
 
 def in_memory(data: bytes) -> int:
@@ -192,6 +194,20 @@ def go_table(data: bytes) -> None:
     list(golang.go_roots(found, lambda at, size: data[at : at + size]))
 
 
+def go_names(data: bytes) -> None:
+    """The names in Go's own table: of any bytes, and of a program in which the table has to be found."""
+    places: list[tuple[Source, GoPlace]] = [(BytesSource(data), GoPlace(0, len(data), 0))]
+    table = data[: go_tables.DATA - go_tables.TABLE]
+    for sections in ((".gopclntab", ".go.module"), ()):
+        elf = ElfFile(BytesSource(go_tables.go_program(table, sections=sections, module=data[-200:])))
+        place = find_go_table(elf)
+        if place is not None:
+            places.append((elf.source, place))
+    for source, place in places:
+        functions = GoFunctions(source, place)
+        functions.find(np.arange(place.text, place.text + 64, 8, dtype=np.uint64))
+
+
 def kept_table(data: bytes) -> None:
     """A file of the cache of tables; and any rows, with a checksum that fits, as a process that compiles may send."""
     cache.decode(data, bytes(16))
@@ -273,6 +289,7 @@ TARGETS = (
     Target("debug-frame", _as(".debug_frame"), fuzz_seeds.debug_frames, havoc, _UNWIND),
     Target("code", code, fuzz_seeds.code, havoc, _UNWIND, 2),
     Target("gopclntab", go_table, fuzz_seeds.golang, havoc, _ELF),
+    Target("go-names", go_names, fuzz_seeds.golang, havoc, _ELF),
     Target("kept-table", kept_table, fuzz_seeds.kept_tables, havoc, share=0.3),
     Target("dwarf", debug_information, fuzz_seeds.programs, as_elf, share=3),
     Target("source-lines", source_lines, fuzz_seeds.programs, as_elf, share=0.5),

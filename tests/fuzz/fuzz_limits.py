@@ -18,7 +18,7 @@ from typing import NamedTuple
 from fuzz_target import Target
 
 CPU_SECONDS, WALL_SECONDS = 10.0, 120.0
-"""For one input; the second is for what waits for other processes."""
+"""Seconds for one input; the second is for what waits for other processes."""
 MEMORY = 512 << 20
 """Bytes of address space beyond what the process has before its first input."""
 _ENDS = {

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import fuzz_elf
+import go_tables
 import pprof_wire
 from fuzz_elf import image, note, symbol
 
@@ -157,33 +158,10 @@ def code() -> Sequence[bytes]:
 
 
 def golang() -> Sequence[bytes]:
-    """Go's table as versions 1.2, 1.16 and 1.18 wrote it: functions of 16 bytes."""
-    return [_pclntab(magic) for magic in (0xFFFFFFFB, 0xFFFFFFFA, 0xFFFFFFF0)]
-
-
-def _pclntab(magic: int) -> bytes:
-    names = (b"main.f", b"runtime.goexit", b"runtime.mcall")
-    text, steps = b"\0".join(names) + b"\0", bytes([2, 8, 16, 8, 0])
-    new = magic == 0xFFFFFFF0
-    pair, blob = ("<II", "<IiIII") if new else ("<QQ", "<QiIII")
-    width = struct.calcsize(pair)
-    old = magic == 0xFFFFFFFB
-    functab = 16 if old else 72 + len(text) + len(steps)
-    blobs_at = width * len(names) + width // 2 + (functab if old else 0)
-    first_name = blobs_at + 40 * len(names) if old else 0
-    step_at = first_name + len(text) if old else 1
-    table = blobs = b""
-    for i, name in enumerate(names):
-        table += struct.pack(pair, 0x100 + 16 * i, blobs_at + 40 * i)
-        blobs += struct.pack(blob, 0x100 + 16 * i, first_name + text.index(name), 0, 0, step_at).ljust(40, b"\0")
-    table += struct.pack(pair[:2], 0x100 + 16 * len(names)) + blobs
-    head = struct.pack("<IHBBQ", magic, 0, 1, 8, len(names))
-    if old:
-        return head + table + text + steps
-    offsets = (
-        (0, 0x100, 72, 0, 0, 72 + len(text) - 1, functab) if new else (0, 72, 0, 0, 72 + len(text) - 1, functab, 0)
-    )
-    return head + struct.pack("<7Q", *offsets) + text + steps + table
+    """Go's table as versions 1.2, 1.16 and 1.18 wrote it, and with ``moduledata``: functions of 16 bytes."""
+    names = b"main.f", b"runtime.goexit", b"runtime.mcall"
+    tables = [go_tables.go_table(magic, names, text=0x100, header_text=0x100) for magic in go_tables.LAYOUTS]
+    return [*tables, go_tables.go_table(go_tables.GO_20, names) + go_tables.module_data()]
 
 
 def texts_of(format_name: str, suffix: str = ".golden") -> Callable[[], Sequence[bytes]]:

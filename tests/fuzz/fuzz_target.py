@@ -19,7 +19,7 @@ class Target(NamedTuple):
     mutate: Mutator = havoc
     allowed: tuple[type[Exception], ...] = ()
     share: float = 1.0
-    """Of the time, compared with others."""
+    """Part of the time, compared with others."""
 
 
 def refused(error: StallscopeError) -> None:

@@ -22,7 +22,17 @@ from stallscope.converters.readers.base.source import Source
 from stallscope.converters.readers.depth import DEEPEST
 from stallscope.converters.readers.registry import READERS
 from stallscope.converters.readers.stap.lines import Lines
-from stallscope.tracers.base import cgroups, conditions, open_descriptors, procfs, ranks, scripts, socket_tables
+from stallscope.tracers.base import (
+    cgroups,
+    conditions,
+    lock_table,
+    open_descriptors,
+    open_files,
+    procfs,
+    ranks,
+    scripts,
+    socket_tables,
+)
 from stallscope.tracers.engines.eu_stack import walker
 from stallscope.tracers.engines.perf.passed import Passed
 from stallscope.tracers.engines.perf.passing import Passing
@@ -102,6 +112,8 @@ def processes(data: bytes) -> None:
         assert procfs.state(1) == "S"
         assert procfs._parent(1) == 1
         assert procfs.began(1, 1) == 99
+        lock_table.blocked_in(data)
+        open_files.devices_of_mounts(data)
     finally:
         procfs._read = before
 

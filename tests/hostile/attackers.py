@@ -204,4 +204,4 @@ ATTACKS: dict[str, Callable[[Attacker], int]] = {
         *(attacker.programs / name for name in ("many_files", "libwait.so")), attacker.home, 20_000
     ),
 }
-"""By name: begins, and returns the process that is to be traced."""
+"""Attacks by name: each begins, and returns the process that is to be traced."""

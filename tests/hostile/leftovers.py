@@ -18,7 +18,7 @@ _NEXT_ID = {"program": 11, "map": 12, "link": 31}
 """BPF_…_GET_NEXT_ID of include/uapi/linux/bpf.h."""
 _EVENTS = ("uprobe_events", "kprobe_events")
 _PERFS = "perf-vdso.so-"
-"""What perf leaves if it is killed: SECURITY.md says so."""
+"""Begin of the names of files that perf leaves if it is killed: SECURITY.md says so."""
 _PR_SET_CHILD_SUBREAPER = 36
 PATIENCE = 30.0
 """Seconds until the kernel has freed what nobody holds any more."""

@@ -29,7 +29,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "wall eu-stack": ("trace-wall", "--engine", "eu-stack"),
 }
 NONE = {("wall eu-stack", "-a"), ("wall perf", "-a")}
-"""What there is not."""
+"""Commands and scopes that do not go together."""
 SILENT = r"memory or files of \d+ process(es)?( and \d+ folders?)? could not be read in time"
 LEFT_OUT = r"symbols of .* are left out"
 TOLD = {
@@ -41,19 +41,19 @@ TOLD = {
     "file overlapping_tables": LEFT_OUT,
     "file sparse": LEFT_OUT,
 }
-"""What the engine libbpf says that it has left out. Symbols are for stacks of waits."""
+"""Remarks of the engine libbpf on what it has left out. Symbols are for stacks of waits."""
 LOCKED = "kept its address space locked"
-"""What is said by who would put a probe on a file, or remove it."""
+"""Words of whoever would put a probe on a file, or remove it."""
 LOCKS = {"lock on fuse", "hold on fuse", "fork on fuse"}
 OF_WAITS = {"offcpu", "wall", "wakeup"}
 OF_RUNNING = {"offcpu", "wall"}
-"""Those of them that show where a thread runs which never waits for anybody."""
+"""Commands that show where a thread runs which never waits for anybody."""
 ONLY_OF_WAITS = {"stack on userfaultfd", "root on fuse of root", "tmp on fuse of root"}
 """Other commands read no stack of a thread that waits all the time, and look for no name in it."""
 ONLY_OF_ONE = {"root on fuse of root", "tmp on fuse of root"}
-"""On the whole host nothing is asked for that lies there: mapped files are opened without their paths."""
+"""Attacks on one process. On the whole host nothing is asked for there: files are opened without their paths."""
 GIVEN_UP = "was given up: eu-stack did not answer"
-"""What eu-stack could not look at has no stacks: if that is all there is, the command fails, and says why."""
+"""Words on what eu-stack could not look at, which has no stacks: if that is all, the command fails, and says why."""
 ALWAYS = {
     "many threads": (
         ("cuda", "-p"),
@@ -63,8 +63,8 @@ ALWAYS = {
         ("func", "-p"),
     )
 }
-"""What commands find out about the waits of thousands of threads takes longer to write than the time that is allowed
-here."""
+"""Commands for an attack, instead of all: what others find out about the waits of thousands of threads takes longer to
+write than the time that is allowed here."""
 LATER = {("many threads", "wall perf"): 2.0}
 """Seconds that the end takes longer: what perf has recorded of thousands of threads is still read, as text."""
 END, MEMORY_MB, FIRST = 2.0, 512, 60.0

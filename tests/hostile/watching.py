@@ -39,7 +39,7 @@ class Outcome:
     peak_mb: float
     """The largest sum of its own memory and that of its helpers, without pages of files."""
     text: str
-    """What it printed, without the progress."""
+    """Text that it printed, without the progress."""
     raw: bytes
 
 

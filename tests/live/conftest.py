@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -14,24 +14,32 @@ from stallscope.tracers.engines.ebpf import probes as engine_module
 from stallscope.tracers.engines.ebpf.measures.protocol import Collector
 from stallscope.tracers.engines.ebpf.measures.registry import collectors
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
-from stallscope.tracers.holder.client import HOLDER
+from stallscope.tracers.holder.client import HOLDER, Holder
 from stallscope.tracers.kernel.shapes import Shape
 from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.protocol import Measure
-from stallscope.tracers.outside.client import CLIENT
+from stallscope.tracers.outside.client import CLIENT, Client
 from tracing import Trace, Traced, collecting, run_traced
 
 
 @pytest.fixture(autouse=True)
-def _no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A trace that ends waits less long for answers. In a command no other one follows."""
-    monkeypatch.setattr(CLIENT, "_hurries", False)
-    monkeypatch.setattr(HOLDER, "_hurries", False)
+def _as_in_a_new_command(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Begins each test with helpers that have met nothing. A trace that ends waits less long for answers, and who did
+    not answer is not asked again: in a command no other trace follows, here they do."""
+    fresh = Client()
+    for name in ("_silences", "_refused", "_silent", "_folders", "unread", "partly", "_hurries"):
+        monkeypatch.setattr(CLIENT, name, getattr(fresh, name))
+    unused = Holder()
+    for name in ("_found", "_hangs", "locked", "left", "_is_lost", "_hurries"):
+        monkeypatch.setattr(HOLDER, name, getattr(unused, name))
+    yield
+    if HOLDER._hangs:
+        HOLDER.end()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def live(require: Callable[[bool, str], None]) -> None:
-    """Skips where BPF cannot run; with REQUIRE_LIVE=1 fails there."""
+    """Skips where BPF cannot run; with REQUIRE_LIVE=1 fails there. Asked once: loading the programs takes its time."""
     require(privilege.allowed(), "tracing needs root")
     try:
         Probes(ProbeOptions(Scope(), collectors([OffCpu()])), lambda data: None).close()

@@ -38,7 +38,7 @@ class HotRow:
         self._folder = tempfile.TemporaryDirectory()
         self._started: list[subprocess.Popen[bytes]] = []
         self.pids: list[int] = []
-        """Of the sessions, the slow one last."""
+        """Ids of the sessions' processes, the slow one last."""
 
     def __enter__(self) -> HotRow:
         try:

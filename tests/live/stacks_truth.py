@@ -19,7 +19,7 @@ from stallscope.converters.model import Frame, Stack
 
 PATIENCE = 60
 STARTS = ("_start", "__libc_start_main", "__libc_start_call_main", "clone", "clone3", "start_thread")
-"""Where a process or a thread begins: outermost frames of whole stacks."""
+"""Functions in which a process or a thread begins: outermost frames of whole stacks."""
 
 _EU_THREAD = re.compile(r"TID (\d+):")
 _EU_FRAME = re.compile(r"#\d+\s+0x([0-9a-f]+)(?: (\S.*?))?\s*$")
@@ -54,7 +54,7 @@ class TruthFrame(NamedTuple):
     """``path`` and ``vaddr`` are the file and the ELF virtual address, "" and absolute where no file is."""
 
     name: str
-    """As the tool says, readable; "" when it knows none."""
+    """Name as the tool says, readable; "" when it knows none."""
     path: str
     vaddr: int
 

@@ -81,7 +81,7 @@ def counted(done: Finished, profile: Path) -> dict[str, int]:
 
 
 def test_what_the_kernel_refuses_is_left_out(folder: Path, tmp_path: Path) -> None:
-    """… and told; all others have probes."""
+    """Checks that what is left out is told, and that all others have probes."""
     out = tmp_path / "x.pb.gz"
     done = run("-o", out, "--lib", folder / "libany.so", "--sym", ".*", "--", folder / "main", command=TRACE_CUDA)
     found = counted(done, out)

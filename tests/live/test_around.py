@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("live")
 
 MANY = SpanOptions(1 << 16)
 ROUNDS = 15
-"""Of the workload."""
+"""Number of rounds of the workload."""
 FIRST = next(iter(interpreters().values()))
 
 

@@ -38,7 +38,7 @@ __all__ = ["bcc"]
 
 USDT = FOLDER / "usdt"
 ROUNDS = 120
-"""Of `SOURCE`."""
+"""Number of rounds of `SOURCE`."""
 SOURCE = r"""
 #define PROBE(name, arguments, ...)                                                                                    \
     __asm__ volatile("990: nop\n.pushsection .note.stapsdt, \"\", \"note\"\n.balign 4\n"                               \

@@ -19,6 +19,8 @@ from two_names import FUNCTIONS, Built, Running, build, inside, run_contained
 pytestmark = pytest.mark.usefixtures("live")
 
 SECONDS = 1
+BRIEFLY = 0.3
+"""Seconds where only names are looked at."""
 
 
 @pytest.fixture(autouse=True)
@@ -129,7 +131,7 @@ def test_debug_files_of_the_container(place: Path, built: Built, decoy: Built, t
 def both(running: Running, folder: Path, *options: str) -> tuple[Finished, set[str]]:
     """The run, and the processes of its folded text, which is out.folded."""
     output = folder / "out.folded"
-    finished = run("-p", running.pid, "-d", SECONDS, "-o", output, *options).check_succeeded()
+    finished = run("-p", running.pid, "-d", BRIEFLY, "-o", output, *options).check_succeeded()
     return finished, {stack.partition(";")[0] for stack in folded(output.read_text())}
 
 

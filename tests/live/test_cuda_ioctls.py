@@ -152,14 +152,14 @@ def test_ioctls_outside_of_calls_are_in_the_picture(trace: Trace, processes: int
 
 def test_an_outside_ioctl_that_goes_on_at_the_end(trace: Trace) -> None:
     wanted = Wanted(libraries=(Library.at(str(FOLDER / "ioctls")),), symbols=re.compile("^get_sizes$"))
-    profile = trace("ioctls", "held", 1, 1, 2_000_000, measures=joined(wanted), duration=1.5).profile
+    profile = trace("ioctls", "held", 1, 1, 1_000_000, measures=joined(wanted), duration=0.8).profile
     (call,) = profile.calls
     assert call.open_count == 1
     assert sum(sample.values[0] for sample in profile.samples) == pytest.approx(call.open_time, rel=0.05)
 
 
 def test_an_ioctl_that_goes_on_at_the_end(trace: Trace) -> None:
-    profile = trace("cuda_calls", "plain", 1, 1, 2_000_000, measures=joined(), duration=1.5).profile
+    profile = trace("cuda_calls", "plain", 1, 1, 1_000_000, measures=joined(), duration=0.8).profile
     inside = sum(sample.values[0] for sample in profile.samples if ioctl_of(sample))
     whole = sum(sample.values[0] for sample in profile.samples)
     (outer,) = [call for call in profile.calls if call.name == "cudaMalloc"]
@@ -188,7 +188,7 @@ COPIED = {
     ("cuMemcpy2D", "unknown", False): (1, 0, 1),
     ("cuMemcpy3D_v2", D2H, False): (1, 96 * 7 * 5, 0),
 }
-"""What a round of cuda_copies copies: number, bytes, and how many have an unknown size. cuMemcpyDtoD_v2 fails."""
+"""Copies of a round of cuda_copies: number, bytes, and how many have an unknown size. cuMemcpyDtoD_v2 fails."""
 
 
 def test_copies(trace: Trace) -> None:

@@ -27,7 +27,7 @@ TRACE_ONCPU = str(Path(sys.executable).with_name("trace-oncpu"))
 HZ = 997
 """No round number: nothing else on the machine keeps step with it."""
 SHARE = 0.03
-"""What a share may differ, of the whole: with 5,000 samples five times the standard deviation of one half."""
+"""Difference of a share, of the whole, at most: with 5,000 samples five times the standard deviation of one half."""
 PARTS = {
     "spin_one": ("main", "spin_one"),
     "spin_three": ("main", "spin_three"),
@@ -116,7 +116,7 @@ def test_threads_too_short_to_be_sampled(trace: Trace) -> None:
 CALL = re.compile(
     r"main( go( libc){0,9})?( caller_\d{3}| compare_[0-9a-f]|( recurse){1,60})?( leaf_far)?( leaf_near)?( libc){0,4}"
 )
-"""What can be on the stack of call_paths while it calls."""
+"""Functions that can be on the stack of call_paths while it calls."""
 
 
 def path_of(sample: Sample) -> str:

@@ -79,7 +79,7 @@ for number in range(200):
 PAUSE = 1_000_000
 """ns that each call sleeps."""
 SEES_EXCEPTIONS = (3, 12)
-"""From this version on, a call that an exception leaves is a step."""
+"""Version from which on a call that an exception leaves is a step."""
 FILE = "python_steps.py"
 GROUPS = (
     ("plain", "recursive", "shared", "closure"),

@@ -20,7 +20,7 @@ CALLED = {
     "storm_makes": {"run", "Thread.run"},
     "storm_forks": {"<module>"},
 }
-"""By whom functions are called."""
+"""Callers of each function."""
 
 
 @pytest.mark.parametrize("version", list(interpreters()))

@@ -15,7 +15,7 @@ from stallscope.converters.model.states import INTERRUPTIBLE
 
 SCRIPT = Path(__file__).resolve().parents[1] / "workloads" / "sub_interpreters.py"
 TOLD = (3, 11)
-"""Up to the version before, nothing tells which thread uses an interpreter that another one has made."""
+"""Version from which on it is told which thread uses an interpreter that another one has made."""
 MOST = 0.8
 """Share of the waits, the others of which are before the first names are known."""
 

@@ -175,7 +175,7 @@ def test_what_is_lost_is_counted(trace: Trace, slots: int, reads: bool, monkeypa
     if not reads:
         monkeypatch.setattr(TimelineCollector, "consume", lambda _: None)
     measure = TimelineCollector(Timeline(buffer_bytes=1))
-    traced = trace("sleeps", 300, also=(measure,))
+    traced = trace("sleeps", 100, also=(measure,))
     (tid,) = [times.tid for times in traced.profile.threads]
     found = events(traced)
     check_order(found)

@@ -48,12 +48,12 @@ pytestmark = pytest.mark.usefixtures("live")
 
 MILLISECONDS = 2500
 WHOLE = 0.99
-"""Of the off-CPU time."""
+"""Part of the off-CPU time that is in whole stacks, at least."""
 WHOLE_AFTER_EXEC = 0.9
 MISPLACED = 0.005
-"""Of the time and of the waits, at most, under another path than their own."""
+"""Part of the time and of the waits, at most, under another path than their own."""
 EARLY = 0.4
-"""Of the waits in a library that took another's place, at most, before that is known."""
+"""Part of the waits in a library that took another's place, at most, before that is known."""
 NOT_WALKED = ("[not started yet]", "[switch not reported]")
 
 

@@ -149,7 +149,7 @@ CHAINS_32 = {
     "what is no frame": ("leal -8(%esp), %ebp", ["nap", "outer", "_start"]),
     "no return address": ("pushl $outer\npushl $0\nmovl %esp, %ebp", ["nap", "outer", "_start"]),
 }
-"""How a 32-bit program starts, and the functions on its stack, innermost first."""
+"""Code with which a 32-bit program starts, and the functions on its stack, innermost first."""
 
 
 def compiled(gcc: str, folder: Path, name: str, source: str, *options: str, libs: str = "-lc") -> Path:

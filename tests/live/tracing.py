@@ -23,7 +23,7 @@ from stallscope.tracers.measures.protocol import Measure
 
 RUNNABLE = ("runnable-woken", "runnable-preempted")
 SURVIVES = "import signal; signal.signal(signal.SIGTRAP, lambda *_: None)"
-"""Of a program with breakpoints, on a virtual machine: see docs/steps.md."""
+"""Code for a program with breakpoints, on a virtual machine: see docs/steps.md."""
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Traced:
     counters: dict[str, int] = field(default_factory=dict)
     """The programs' own, by name."""
     kernel: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """By tid, of the threads that lived throughout: ns on a CPU and ns waiting for one, by /proc/TID/schedstat."""
+    """Times in ns on a CPU and waiting for one, by tid, of the threads that lived throughout: /proc/TID/schedstat."""
     stolen: int = 0
     """ns that all cores together spent in interrupts and without a core of the hypervisor's, by /proc/stat."""
 

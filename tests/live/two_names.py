@@ -33,7 +33,7 @@ int main(void) {
 }
 """
 FUNCTIONS = ("main", "in_program", "in_library", "hidden_part")
-"""On the program's stack, from the outermost on."""
+"""Functions on the program's stack, from the outermost on."""
 _DECOYS = {"in_program": "wrong_program", "in_library": "wrong_library", "hidden_part": "wrong_hidden"}
 _FLAGS = ("-O2", "-g", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-fPIC")
 

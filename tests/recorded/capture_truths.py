@@ -55,10 +55,10 @@ DIAGNOSES = {
     "tool_per_step": Truth(("child",), ("main thread of tool_per_step",), ("run_tool",)),
     "writeback": Truth(("io",), ("main thread of writeback",), ("save_checkpoint", "sync_file_range")),
 }
-"""Of the programs of tests/diagnoses."""
+"""Truths of the programs of tests/diagnoses."""
 
 TRUTHS: dict[str, Truth] = {
     **DIAGNOSES,
     **{job.capture(command): job.truth for job in JOBS for command in job.commands},
 }
-"""By the capture's name, without the suffix."""
+"""Truths by the capture's name, without the suffix."""

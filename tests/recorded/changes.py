@@ -24,7 +24,7 @@ ONE_OF = 20
 Key = tuple[int, int, int, int]
 """The ids of a process and of a thread, and the so many-th uses of them."""
 Names = tuple[str, str]
-"""Of a process and a thread."""
+"""Names of a process and a thread."""
 
 
 @dataclass(frozen=True)
@@ -296,10 +296,10 @@ SAME: dict[str, Callable[[Profile], Changed]] = {
     "split in two and merged": split_and_merged,
     "merged in reverse order": functools.partial(split_and_merged, order=-1),
 }
-"""After these, all verdicts are the same."""
+"""Changes after which all verdicts are the same."""
 ALIKE: dict[str, Callable[[Profile], Changed]] = {
     "all times doubled": doubled,
     **{f"5 % of the events dropped {seed}": functools.partial(with_events_dropped, seed=seed) for seed in SEEDS},
 }
-"""After these, some numbers are a little nearer to thresholds, or further from them."""
+"""Changes after which some numbers are a little nearer to thresholds, or further from them."""
 CHANGES = SAME | ALIKE

@@ -14,22 +14,22 @@ KINDS = (
     "child", "thread", "cores", "quota", "cpu", "polling", "slow-loader", "slow-step", "collective", "idle",
     "unclear", "herd", "pool-anew",
 )  # fmt: skip
-"""Of verdicts."""
+"""Kinds of verdicts."""
 PREFIX = "real_"
-"""Of captures of jobs."""
+"""Prefix of captures of jobs."""
 
 
 class Truth(NamedTuple):
     """Truth of a capture: what is to be said of it."""
 
     kinds: tuple[str, ...]
-    """Of the verdict; the first one is expected, the others are right, too."""
+    """Kinds of the verdict; the first one is expected, the others are right, too."""
     subject: tuple[str, ...]
     """Regular expressions for the processes and threads that are in trouble."""
     named: tuple[str, ...] = ()
     """Regular expressions for what has to be named: function, holder, peer, file."""
     trouble: str = ""
-    """In one line."""
+    """Trouble in one line."""
 
 
 @dataclass(frozen=True)

@@ -35,9 +35,9 @@ class Said(NamedTuple):
     subject: frozenset[object]
     """Threads by their ids, or by their names if they are added up; of some verdicts, all threads of its processes."""
     others: tuple[tuple[str, frozenset[object]], ...]
-    """What those do who keep them waiting, or who wait for them, and who they are."""
+    """Kinds of what those do who keep them waiting, or who wait for them, and who they are."""
     share: float
-    """Of the time of those threads."""
+    """Part of the time of those threads."""
 
 
 def said_of(profile: Profile) -> tuple[Said, ...]:

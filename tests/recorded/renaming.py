@@ -33,7 +33,7 @@ class Names(NamedTuple):
     processes: Sequence[str]
     threads: Sequence[str]
     families: Sequence[str]
-    """Before the number of numbered processes and threads."""
+    """Texts before the number of numbered processes and threads."""
 
 
 NEUTRAL = Names(

@@ -11,7 +11,7 @@ from stallscope.converters.model import Frame, Labels, Profile, Sample, Stack, T
 from stallscope.converters.model.wakers import SEPARATOR, links, own_part
 
 _WAKER = re.compile(r"(.*)-(\d{1,10})((?: [A-Z_0-9]+)?)", re.DOTALL)
-"""What a waker that is no interrupt is called: its process and the thread's id."""
+"""Name of a waker that is no interrupt: its process and the thread's id."""
 LIVES = (("pid", 0), ("tid", 0), ("pid-life", 1), ("tid-life", 1))
 """Labels that tell whose a sample is, and what is meant where they are missing."""
 _IDS = ("pid", "tid", "creator")
@@ -34,11 +34,11 @@ class Rewriting:
     ident: Callable[[int], int] = _same
     process: Callable[[str], str] = _same
     thread: Callable[[str, str, bool], str] = _same
-    """Of the name of a thread, that of its process, and whether it is the main thread."""
+    """Replaces the name of a thread. Arguments: the name, that of its process, and whether it is the main thread."""
     function: Callable[[str], str] = _same
-    """Of a function's name, as a summary shows it."""
+    """Replaces a function's name, as a summary shows it."""
     script: Callable[[str], str] = _same
-    """Of what an interpreter runs."""
+    """Replaces the name of what an interpreter runs."""
 
 
 def rewritten(profile: Profile, by: Rewriting) -> Profile:

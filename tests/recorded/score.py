@@ -31,7 +31,7 @@ class Score:
     truth: Truth
     sentences: tuple[str, ...]
     kind: str | None
-    """Of the first verdict; None if the answer has no verdicts."""
+    """Kind of the first verdict; None if the answer has no verdicts."""
 
     @property
     def subjects(self) -> list[str]:

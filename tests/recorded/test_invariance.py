@@ -16,9 +16,9 @@ from stallscope.converters.summary.showing import answer_of, show
 POINTS = 0.05
 """The share of the first verdict may differ by so much."""
 KNOWN: dict[tuple[str, str], str] = {}
-"""By capture and change: why something else is said first, as long as it is."""
+"""Reasons why something else is said first, by capture and change, as long as it is."""
 KNOWN_BEHIND: dict[tuple[str, str], str] = {}
-"""The same for verdicts after the first one."""
+"""Reasons why verdicts after the first one differ, by capture and change."""
 
 
 def pairs(changes: Collection[str], known: Mapping[tuple[str, str], str]) -> list[object]:

@@ -31,6 +31,13 @@ def root(require: Require) -> None:
     require(privilege.allowed(), "this needs root")
 
 
+@pytest.fixture(scope="session")
+def go_home(tmp_path_factory: pytest.TempPathFactory, require: Require) -> Path:
+    """Folder in which Go keeps what it has compiled, once for all programs."""
+    require(shutil.which("go") is not None, "there is no go (package golang-go)")
+    return tmp_path_factory.mktemp("go-home")
+
+
 @pytest.fixture
 def clang(require: Require) -> str:
     """The compiler of BPF programs."""

@@ -23,7 +23,7 @@ _HERE = Path(__file__).resolve().parent
 _ROOT = _HERE.parents[1]
 _RESULTS = _ROOT / "build" / "userlands"
 _SOURCE = "src/stallscope"
-"""Where the tree lies in the other userland."""
+"""Folder of the tree in the other userland."""
 _SPEEDSCOPE = Path("build/npm/node_modules/speedscope")
 _KEYRINGS = Path("/usr/share/keyrings")
 _MAX_AGE_DAYS = 7.0
@@ -60,7 +60,7 @@ class Failure(Exception):
 class Step(NamedTuple):
     name: str
     command: str
-    """For bash, in the source tree."""
+    """Command for bash, in the source tree."""
     told: str = ""
     """A regular expression: what of the output is told of a step that succeeded."""
 
@@ -71,7 +71,7 @@ BUILD_STEPS = (
     Step("make demo", "make demo && grep -q cudaGetDeviceProperties build/demo/demo.svg"),
     Step("make wheel", "make wheel"),
 )
-"""After the first one fails there is nothing that the others could show."""
+"""Steps of a build: when the first one fails, there is nothing that the others could show."""
 
 WHEEL_STEPS = (
     Step("pip install", "python3 -m venv /opt/wheel && /opt/wheel/bin/pip install --quiet dist/stallscope-*.whl"),
@@ -87,10 +87,10 @@ class System(NamedTuple):
     """System whose releases they are, and what is done in them."""
 
     origin: str
-    """As the archive calls itself."""
+    """Name by which the archive calls itself."""
     keyring: str
     options: tuple[str, ...]
-    """For debootstrap."""
+    """Options for debootstrap."""
     steps: tuple[Step, ...]
 
 
@@ -102,7 +102,7 @@ UBUNTU = System(
     WHEEL_STEPS,
 )
 _OF_UBUNTU = ("jammy", "noble")
-"""They get the wheel of this tree (`make wheel`), for it has to run where it was not built; all others are Debian's."""
+"""Releases of Ubuntu. They get the wheel of this tree (`make wheel`), which has to run where it was not built."""
 
 
 def fail(cause: str, remedy: str) -> NoReturn:

@@ -13,7 +13,7 @@ PACKAGES = (
     *("python3.14", "python3.14-minimal", "libpython3.14-minimal", "libpython3.14-stdlib"),
     *("libc6", "libgcc-s1", "libexpat1", "zlib1g", "libbz2-1.0", "libffi8", "liblzma5", "libssl3t64", "libzstd1"),
 )
-"""What the tests' programs import, too. Nothing of it is installed."""
+"""Packages with what the tests' programs import, too. Nothing of it is installed."""
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 SUITE = "sid"
 

@@ -25,7 +25,7 @@ TITLES = {
     "test_sub_interpreters.py::test_one_that_another_thread_has_made": "a sub-interpreter that another thread has made",
     "test_embedded.py::test_functions_of_a_program_with_an_interpreter": "an interpreter in a program of another name",
 }
-"""What is tested, by the test's file in tests/live and its name."""
+"""Text on what is tested, by the test's file in tests/live and its name."""
 
 _HEAD = """\
 # Versions of Python
@@ -48,7 +48,7 @@ class Interpreter:
     is_shared: bool
     """Whether it is in a library (libpython) that the program loads, and not in the program."""
     source: str
-    """Where it is from, in words."""
+    """Origin in words."""
 
 
 @dataclass(slots=True)

@@ -27,7 +27,7 @@ TIMES = 0.05
 ITEMS, US = 20, 150_000
 """Waits of 150 ms: under emulation a switch alone takes some ms."""
 POINTS = 0.06
-"""By which a share may differ from the share by the workload's own clock, unless there are few samples."""
+"""Difference between a share and the share by the workload's own clock, at most, unless there are few samples."""
 _FEW = 10
 """Events that may be lost, if that is told."""
 _BTF = Path("/sys/kernel/btf")

@@ -20,7 +20,7 @@ from kernels import Kernel, cache_folder
 HERE = Path(__file__).resolve().parent
 BUSYBOX = Path("/bin/busybox")
 _MODULES = ("virtio_pci", "9pnet_virtio", "9p", "virtiofs", "overlay", "virtio_rng")
-"""What the guest needs before it can see the host's files. A kernel may have them built in, or not at all."""
+"""Modules that the guest needs before it can see the host's files. A kernel may have them built in, or not at all."""
 _XZ, _ZSTD, _LZ4 = b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd", b"\x02\x21\x4c\x18"
 
 

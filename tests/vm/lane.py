@@ -6,8 +6,8 @@
     python tests/vm/lane.py --page             # writes it from the latest result of each check, and runs nothing
     python tests/vm/lane.py --kernel 6.1 --check truth
 
-`run_case` is what the tests call. Results are kept in build/vm/results, each with its date and commit; the log of a
-case that failed stays in build/vm/KERNEL.CHECK/.
+The tests call `run_together`. Results are kept in build/vm/results, each with its date and commit; the log of a case
+that failed stays in build/vm/KERNEL.CHECK/.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import guest
 import image
@@ -34,6 +35,7 @@ import results
 import standin_driver
 import stap_modules
 from archive import ArchiveError
+from guest import Outcome
 from headers import HeadersError, build_folder
 from image import Image, ImageError
 from kernels import KERNELS, Kernel, named
@@ -51,7 +53,7 @@ DRIVERS = (*plan.DRIVER, *plan.DRIVER_BESIDE)
 """Checks that load the stand-in for NVIDIA's driver."""
 
 _TROUBLE = re.compile(r"WARNING:|BUG:|Oops|Call Trace:|soft lockup|rcu.*stall|general protection|use-after-free")
-"""What a clean kernel log has nothing of."""
+"""Text that a clean kernel log has nothing of."""
 
 
 def missing() -> str:
@@ -69,43 +71,59 @@ def _image(kernel: Kernel) -> Image:
 
 def run_case(kernel_name: str, check: str, *, keeps_log: bool = False) -> Result:
     """Boots, runs, judges. ``keeps_log``: also if it passes. ImageError, ArchiveError: there is no kernel to boot."""
-    kernel = named(kernel_name)
     if check in plan.NO_SYSTEMTAP:
-        return _refused_on_the_host(kernel, check)
+        return _refused_on_the_host(named(kernel_name), check)
+    return run_together(kernel_name, (check,), keeps_log=keeps_log)[0]
+
+
+def run_together(kernel_name: str, checks: Sequence[str], *, keeps_log: bool = False) -> list[Result]:
+    """Runs some checks one after the other in one guest, which boots and imports once; as `run_case` does one."""
+    kernel = named(kernel_name)
     with _PREPARING:
-        booted = _prepared(kernel, check)
-    keep = RESULTS / f"{kernel.name}.{check}"
+        booted, *_ = [_prepared(kernel, check) for check in checks]
+    keep = RESULTS / f"{kernel.name}.{'.'.join(checks)}"
     folders = ":".join(str(ROOT / folder) for folder in SOURCES)
-    job = stap_modules.preparation(kernel, check)
-    job += f"PYTHONPATH={folders} {ROOT}/.venv/bin/python {ROOT}/tests/vm/in_guest.py {check}\n"
+    job = "".join(stap_modules.preparation(kernel, check) for check in checks)
+    job += f"PYTHONPATH={folders} {ROOT}/.venv/bin/python {ROOT}/tests/vm/in_guest.py {' '.join(checks)}\n"
     outcome = guest.run(booted, job, folder=ROOT, keep=keep, timeout=600)
-    answer = {"figures": "", "failure": ""}
-    if (keep / "answer.json").exists():
-        answer |= json.loads((keep / "answer.json").read_text())
-    failure = answer["failure"]
-    if outcome.status is None:
-        failure = "the guest came to no end"
-    elif outcome.status and not failure:
-        failure = f"status {outcome.status}"
-    elif not failure and (trouble := _TROUBLE.search(outcome.dmesg)):
-        failure = f"the kernel's log says {trouble[0]}"
-    result = Result(
-        kernel.name,
-        booted.version,
-        check,
-        answer["figures"],
-        failure,
-        round(outcome.boot_seconds, 1),
-        round(outcome.seconds, 1),
-        outcome.tries,
-        str((keep / "log").relative_to(ROOT)),
-        results.today(),
-        results.commit(),
-    )
-    results.save(result)
-    if result.ok and not keeps_log:
+    found = []
+    for check in checks:
+        answer = _answer(keep, check)
+        result = Result(
+            kernel.name,
+            booted.version,
+            check,
+            answer["figures"],
+            answer["failure"] or _failure(outcome, answered=answer["ok"]),
+            round(outcome.boot_seconds, 1),
+            round(outcome.seconds if len(checks) == 1 else answer["seconds"], 1),
+            outcome.tries,
+            str((keep / "log").relative_to(ROOT)),
+            results.today(),
+            results.commit(),
+        )
+        results.save(result)
+        found.append(result)
+    if all(result.ok for result in found) and not keeps_log:
         shutil.rmtree(keep)
-    return result
+    return found
+
+
+def _answer(keep: Path, check: str) -> dict[str, Any]:
+    """Answer of a check in the guest; not ok if it did not come to one."""
+    answer = {"ok": False, "figures": "", "failure": "", "seconds": 0.0}
+    file = keep / f"{check}.json"
+    return answer | (json.loads(file.read_text()) if file.exists() else {})
+
+
+def _failure(outcome: Outcome, *, answered: bool) -> str:
+    """Reason why a check has failed that says none itself, or empty. The guest's log is about all of its checks."""
+    if outcome.status is None:
+        return "the guest came to no end"
+    if not answered:
+        return f"status {outcome.status}"
+    trouble = _TROUBLE.search(outcome.dmesg)
+    return f"the kernel's log says {trouble[0]}" if trouble else ""
 
 
 def _refused_on_the_host(kernel: Kernel, check: str) -> Result:

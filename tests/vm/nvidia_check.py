@@ -46,8 +46,8 @@ TIMES = 0.05
 SAMPLED = 20_000_000
 """ns by which it may differ besides if a part of it was sampled."""
 SHARES = 0.10
-"""By which a share of the samples may differ from a share of the time: samples are of long spells more often than of
-those that end within the length of one."""
+"""Difference between a share of the samples and a share of the time, at most: samples are of long spells more often
+than of those that end within the length of one."""
 MONITOR_CALLS, MONITOR_US = 30, 20_000
 """Calls of the ranks beside a process that holds the lock for so long, again and again."""
 BY_MONITOR, SEEN = 0.9, 0.25
@@ -74,7 +74,7 @@ CONTROLS = {
     "NV2080_CTRL_CMD_PERF_GET_LEVEL_INFO_V2": "API lock write, all GPUs, GSP",
     "NV2080_CTRL_CMD_GPU_QUERY_ECC_STATUS": "API lock read, one GPU, GSP",
 }
-"""What one call of the query makes, once each, and what it locks."""
+"""Commands that one call of the query makes, once each, and what each locks."""
 WRITERS = tuple(name for name, locks in CONTROLS.items() if "write" in locks)
 REFUSED = {"NV2080_CTRL_CMD_GPU_QUERY_ECC_STATUS": "NV_ERR_NOT_SUPPORTED"}
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from kernels import KERNELS, Kernel
 
 SHORT = ("load", "doctor", "truth", "stacks")
-WITHOUT_DOCTOR = ("load", "truth", "stacks")
-"""For `make test`: trace-doctor takes a minute in a guest, so it is asked in one of them."""
+TOGETHER = WITHOUT_DOCTOR = ("load", "truth", "stacks")
+"""Checks for `make test`, which share a guest: trace-doctor takes a minute, so it is asked in one guest only."""
 LONG = (
     *("wall", "ioctl", "calls", "func", "wakeup", "locks", "objects", "timeline", "quota", "python", "everything"),
     *("demo", "storms", "command", "peer", "wheel"),
 )
 REFUSED = ("refused",)
-"""What there is to check of the probes where they do not run."""
+"""Checks of the probes where they do not run."""
 NO_BPF = ("no_bpf", "auto_stap", "auto_perf")
-"""Where there is no BPF at all: what auto does then."""
+"""Checks where there is no BPF at all: what auto does then."""
 TOO_OLD = ("5.10",)
 WITHOUT_BPF = ("5.15-nobpf", "6.1-nobpf")
 BRIEF = ("everything", "demo")
@@ -34,7 +34,7 @@ WITH_SYSTEMTAP = ("5.10", "5.15", "6.1", *WITH_OWN_SYSTEMTAP)
 NO_SYSTEMTAP = ("no_stap",)
 """The engine is asked on the host, whose compiler cannot do it: no guest is booted."""
 DRIVER = ("nvidia", "nvidia_holder")
-"""In a driver of our own; the first one is in the short set, too."""
+"""Checks in a driver of our own; the first one is in the short set, too."""
 DRIVER_BESIDE = ("nvidia_stap",)
 WITH_DRIVER = ("6.1",)
 """Kernels for which this system's compiler makes modules."""
@@ -49,9 +49,9 @@ ENGINES: dict[str, tuple[str, ...]] = {
     "perf": ("perf", "auto_perf"),
     "eu-stack": ("eu_stack",),
 }
-"""By engine: the checks that say whether it works."""
+"""Checks that say whether an engine works, by engine."""
 REFUSALS: dict[str, tuple[str, ...]] = {"refused": ("libbpf",), "no_bpf": ("libbpf", "bcc"), "no_stap": ("stap",)}
-"""By check: the engines that it finds refused, as they have to be: no_stap with another suite's compiler."""
+"""Engines that a check finds refused, as they have to be, by check: no_stap with another suite's compiler."""
 
 ALL = tuple(
     dict.fromkeys(
@@ -84,5 +84,11 @@ def checks_of(kernel: Kernel, *, short: bool) -> tuple[str, ...]:
     return own + systemtap + driver + asked + BCC + WITHOUT_STOPS
 
 
-def short_set() -> list[tuple[str, str]]:
-    return [(kernel.name, check) for kernel in KERNELS for check in checks_of(kernel, short=True)]
+def short_guests() -> list[tuple[str, tuple[str, ...]]]:
+    """The short set by guest: the kernel, and the checks that run in it one after the other."""
+    found = []
+    for kernel in KERNELS:
+        checks = checks_of(kernel, short=True)
+        parts = [[check for check in checks if (check in TOGETHER) is first] for first in (True, False)]
+        found += [(kernel.name, tuple(part)) for part in parts if part]
+    return found

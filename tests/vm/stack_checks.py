@@ -8,13 +8,13 @@ from guest_traces import ROOT, WHOLE, profile_by, run, told_share, traced, whole
 from runner import FOLDER, Workload
 
 WHOLE_AGAIN = 0.75
-"""As `WHOLE`, of 8 s of the whole host after `trace-doctor --prepare`. Reading tables takes a second or two here, and
-`-a` does not wait for that."""
+"""Part of the time in whole stacks, at least, of 8 s of the whole host after `trace-doctor --prepare`. Reading tables
+takes a second or two here, and `-a` does not wait for that."""
 WHOLE_FROM_START = 0.75
-"""As `WHOLE`, of a command of some seconds: it takes a moment to learn what the loader has mapped, and a moment is ten
-times as long here. tests/live/test_cold.py demands more."""
+"""Part of the time in whole stacks, at least, of a command of some seconds: it takes a moment to learn what the loader
+has mapped, and a moment is ten times as long here. tests/live/test_cold.py demands more."""
 LONG_MS = 300_000
-"""How long a workload runs that is ended by us: a tracer may take long to begin on a busy host."""
+"""Time in ms that a workload runs that is ended by us: a tracer may take long to begin on a busy host."""
 
 
 def stacks() -> str:

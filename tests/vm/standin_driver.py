@@ -12,7 +12,7 @@ from kernels import Kernel
 _ROOT = Path(__file__).resolve().parents[2]
 _SOURCES = ("tests/vm/nvidia/nvidia.c", "tests/vm/nvidia/Kbuild", "tests/workloads/rm_ioctls.h")
 PROGRAM = ("nvidia/topk_ranks", "nvidia/libcudart.so.12", "nvidia/libcuda.so.1")
-"""What calls it: in build/workloads."""
+"""Programs and libraries that call it: in build/workloads."""
 
 
 def module_file(kernel: str) -> Path:

@@ -27,8 +27,8 @@ from tracing import collecting, run_traced
 
 _Value = TypeVar("_Value")
 _HELD_US = 100_000
-"""How long each call is held: at a switch the probes of both engines run one after the other, and under emulation those
-of SystemTap take 2 ms."""
+"""Time in µs for which each call is held: at a switch the probes of both engines run one after the other, and under
+emulation those of SystemTap take 2 ms."""
 
 
 def ioctl() -> str:
@@ -82,7 +82,7 @@ def move_to_memory(program: Path) -> None:
 
 class _Chain(NamedTuple):
     functions: frozenset[str]
-    """Of the one that waited."""
+    """Functions of the thread that waited."""
     wakers: tuple[str, ...]
 
 

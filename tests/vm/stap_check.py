@@ -24,8 +24,8 @@ TOTALS = 0.05
 """Share by which times of the two engines may differ."""
 WORKLOAD = ("slow_producer", 30, 150_000)
 FUNCTIONS = ("take_item", "make_item")
-"""What waits in it, 150 ms at a time: at a switch the probes of the two engines run one after the other, and under
-emulation those of SystemTap take 2 ms."""
+"""Functions that wait in it, 150 ms at a time: at a switch the probes of the two engines run one after the other, and
+under emulation those of SystemTap take 2 ms."""
 _CLOSURE = 0.01
 SKIPPED = 10
 """Events that SystemTap may skip, and say so: under emulation a core that holds a lock is stopped now and then."""

@@ -75,11 +75,11 @@ MODULES = {
 OF_AUTO = ("auto_stap", "auto_perf")
 OF_WALL = ("stap_clock", "stap_storm", "stap_deep", "stap_killed", "stap_waits", "nvidia_stap", *OF_AUTO)
 OF_CHECKS = {**{name: name for name in MODULES}, **dict.fromkeys(OF_WALL, "stap")}
-"""By check: the module that it loads."""
+"""Module that each check loads."""
 
 
 _INDENT = "#     "
-"""Of the command in a script's first lines."""
+"""Begin of the line of the command in a script's first lines."""
 
 
 @dataclass(frozen=True)

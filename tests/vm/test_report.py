@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from pkgutil import resolve_name
 
 import image
 import in_guest
@@ -92,6 +93,7 @@ def test_results_are_kept_each_by_itself(monkeypatch: pytest.MonkeyPatch, tmp_pa
 def test_every_check_has_a_function_a_place_and_a_title() -> None:
     named = set(plan.ALL)
     assert named == set(in_guest.CHECKS) | set(plan.NO_SYSTEMTAP) == set(report.TITLES)
+    assert all(callable(resolve_name(function)) for function in in_guest.CHECKS.values())
 
 
 def test_page_in_docs_is_of_these_kernels_and_nothing_of_the_short_set_failed() -> None:
@@ -106,7 +108,13 @@ def test_page_in_docs_is_of_these_kernels_and_nothing_of_the_short_set_failed() 
 
 
 def test_short_set_has_the_kernels_that_ci_boots() -> None:
-    assert {kernel for kernel, _ in plan.short_set()} == {"6.1", "6.12", "7.2"}
+    assert {kernel for kernel, _ in plan.short_guests()} == {"6.1", "6.12", "7.2"}
+
+
+def test_every_check_of_the_short_set_is_in_one_guest() -> None:
+    planned = [(kernel, check) for kernel, checks in plan.short_guests() for check in checks]
+    wanted = [(kernel.name, check) for kernel in KERNELS for check in plan.checks_of(kernel, short=True)]
+    assert sorted(planned) == sorted(wanted)
 
 
 @pytest.mark.parametrize(

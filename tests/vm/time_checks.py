@@ -31,7 +31,7 @@ COUNTS = 0.02
 """Share by which the number of waits may differ from the kernel's own count of voluntary switches, and one: on 7.2 the
 kernel has been seen to count one wait of 50 in nanosleep(2) as involuntary."""
 SHARES = 0.06
-"""By which a function's share of the samples may differ from its share of the thread's own clock."""
+"""Difference between a function's share of the samples and its share of the thread's own clock, at most."""
 PEERS = 0.05
 """Share by which offcputime's total may differ from ours. Of a wait of 1 ms the two programs themselves, one after the
 other at each switch, are more than that under emulation."""

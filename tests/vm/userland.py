@@ -24,10 +24,10 @@ _PACKAGES = (
     *("base-files", "bash", "coreutils", "dash", "diffutils", "findutils", "grep", "gzip", "kmod", "mawk", "sed"),
 )
 _LINKS = {"usr/bin/awk": "mawk"}
-"""What packages' scripts would make."""
+"""Links that packages' scripts would make."""
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 _LIBRARIES = ":".join(f"/usr/lib/x86_64-linux-gnu/{name}" for name in ("blas", "lapack"))
-"""Where numpy's are, which packages' scripts would make links to."""
+"""Paths of numpy's libraries, to which packages' scripts would make links."""
 _COMMAND = "import sys; sys.argv[0] = {name!r}; from stallscope.tracers.entry import {function}; sys.exit({function}())"
 _ENTER = """\
 set -e
@@ -40,7 +40,7 @@ for each in bpf converters stap tracers; do ln -s {checkout}/$each tmp/package/s
 exec env -i PATH={path} LD_LIBRARY_PATH={libraries} HOME=/root LC_ALL=C.UTF-8 PYTHONPATH=/tmp/package \\
 	PYTHONDONTWRITEBYTECODE=1 chroot . "$@"
 """
-"""What is mounted is seen by this command alone."""
+"""Script for the shell. What it mounts is seen by its command alone."""
 _CHECKOUT = Path(__file__).resolve().parents[2]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from runner import Workload
 
 INSIDE = "/opt/app"
-"""Where the program is, for those in the container; no such folder exists outside."""
+"""Path of the program for those in the container; no such folder exists outside."""
 
 _ENTER = """
 set -e
@@ -58,7 +58,7 @@ class Container(Workload):
             raise
         self.name = name
         self.inside = dict(zip(self.tids, self.tids, strict=True))
-        """By the host's thread id: the container's."""
+        """Container's ids of the threads, by the host's."""
         self._translate()
 
     def _translate(self) -> None:

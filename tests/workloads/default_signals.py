@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 _IGNORED_ELSEWHERE = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT)
-"""By a shell in what it starts in the background, by nohup, and by what runs tests unattended."""
+"""Signals that are ignored by background processes of a shell, by nohup, and by what runs tests unattended."""
 
 
 def in_child() -> None:

@@ -18,7 +18,7 @@ from runner import Workload, WorkloadFailed
 
 _ROOT = Path(__file__).resolve().parents[2]
 _MARGIN_MS = 30_000
-"""How much longer than the trace the processes would run: they are killed after it."""
+"""Time in ms that the processes would run longer than the trace: they are killed after it."""
 _ALONE = 1.0
 """Seconds for which one process is alone."""
 

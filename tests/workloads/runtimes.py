@@ -130,4 +130,4 @@ BUILDS: dict[str, Callable[[Path], list[str | Path]]] = {
     "glibc, 32 bits": _m32("glibc-32"),
     "glibc, static, 32 bits, frame pointers kept": _m32("glibc-32-static", "-static", "-fno-omit-frame-pointer"),
 }
-"""By name: builds it in a folder, and returns the command that runs it."""
+"""Builders by name: each builds the program in a folder, and returns the command that runs it."""

@@ -31,10 +31,10 @@ SLOW = (
     "trace-wall -n '^demo$' -d 10 --merge -o wall.svg -o before.pb.gz",
     "trace-offcpu -n '^demo$' -d 1 --max-events 400 -o when.pftrace -o when.trace.json",
 )
-"""While eight processes ask the driver each time."""
+"""Commands that run while eight processes ask the driver each time."""
 
 FAST = ("trace-wall -n '^demo$' -d 10 --merge -o after.svg -o after.pb.gz",)
-"""While eight processes have asked once."""
+"""Commands that run while eight processes have asked once."""
 
 LATER = (
     "trace-convert --flamechart --keep thread=worker --title 'The eight workers' when.trace.json -o when.svg",
@@ -43,7 +43,7 @@ LATER = (
     "--title 'Asked each time (width), compared with asked once' -o diff.svg",
     "trace-convert before.pb.gz --keep thread=worker -o workers.html -o workers.folded",
 )
-"""With what was recorded: without root, without the processes."""
+"""Commands for what was recorded: without root, without the processes."""
 
 PICTURES = {"wall.svg": "tutorial-wall.svg", "when.svg": "tutorial-when.svg", "diff.svg": "tutorial-diff.svg"}
 """File in build/tutorial to file in docs."""

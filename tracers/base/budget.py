@@ -18,7 +18,7 @@ from ...converters.base.text import printable
 from ...converters.base.units import plural
 
 SYMBOLS = 4_000_000
-"""Of all files together, kept at a time: each takes some 66 bytes."""
+"""Symbols of all files together, kept at a time: each takes some 66 bytes."""
 SECONDS, SHARE = 60.0, 0.25
 """CPU time that symbols of all files may take: so much, and this share of the time since the first one was read."""
 _NAMED = 3

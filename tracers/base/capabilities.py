@@ -40,7 +40,7 @@ class Capability(IntEnum):
 
 _C = Capability
 TO_ATTACH = frozenset((_C.BPF, _C.PERFMON))
-"""What programs and events are attached with, also those at files that are mapped while the trace runs."""
+"""Capabilities with which programs and events are attached, also at files that are mapped while the trace runs."""
 DURING = TO_ATTACH | frozenset(
     (
         *(_C.SYS_PTRACE, _C.DAC_READ_SEARCH, _C.CHECKPOINT_RESTORE, _C.SYSLOG),  # what is read of processes, kallsyms
@@ -49,9 +49,9 @@ DURING = TO_ATTACH | frozenset(
         *(_C.SYS_NICE, _C.SYS_RESOURCE, _C.IPC_LOCK),
     )
 )
-"""What a trace that runs may need: the others are given up once it is attached."""
+"""Capabilities that a trace that runs may need: the others are given up once it is attached."""
 AFTERWARDS = DURING - TO_ATTACH
-"""What names and outputs may need when nothing is attached any more."""
+"""Capabilities that names and outputs may need when nothing is attached any more."""
 COSTS = {
     _C.SYS_PTRACE: "of other users' processes there are no Python functions, and no names of deleted files' functions",
     _C.DAC_READ_SEARCH: "no tracepoints (trace-ioctl, trace-func t:…, the engine bcc), and files that only others may "
@@ -59,7 +59,7 @@ COSTS = {
     _C.SYSLOG: "the kernel's functions have no names where kernel.perf_event_paranoid or kptr_restrict hides them",
     _C.IPC_LOCK: "the engine perf cannot have its buffers",
 }
-"""What is lost without a capability, for a user who is not root."""
+"""Loss without each capability, for a user who is not root."""
 
 
 class Held(NamedTuple):

@@ -33,7 +33,7 @@ class _Group:
     folder: bytes
     version: int
     quota_us: int = 0
-    """0: none."""
+    """Quota in µs per period; 0: none."""
     period_us: int = 0
     first: tuple[int, int, int] | None = None
     """Periods, throttled periods and throttled ns, when first seen."""

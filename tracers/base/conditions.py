@@ -66,7 +66,7 @@ class Conditions:
     def __init__(self, cgroups: Cgroups | None = None) -> None:
         self._cgroups = cgroups or Cgroups()
         self._known: dict[int, tuple[Condition, tuple[bytes, ...]]] = {}
-        """By pid, with the folders of the control groups."""
+        """Conditions by pid, with the folders of the control groups."""
         self._waiting: deque[int] = deque()
         self._alive: deque[int] = deque()
         """Least recently examined first."""

@@ -14,7 +14,7 @@ from ...converters.base.errors import StallscopeError
 
 _ENOUGH = 1 << 16
 RESERVE = 32
-"""For files open briefly: /proc, tables sent by the compiling processes, files read by ctypes and libbpf."""
+"""Descriptors for files open briefly: /proc, tables from compiling processes, files read by ctypes and libbpf."""
 REMEDY = (
     "allow more before it starts: `ulimit -n 65536` as root; LimitNOFILE= of a service, --ulimit nofile= of a container"
 )
@@ -78,9 +78,9 @@ class Budget:
         self.refused = 0
         """Files that could not be opened for want of a descriptor."""
         self._of: Counter[int] = Counter()
-        """How many of them a user has, by uid,"""
+        """Number of descriptors that a user has for mapped files, by uid."""
         self._late_of: Counter[int] = Counter()
-        """and of those for files opened later."""
+        """Number of descriptors that a user has for files opened later, by uid."""
 
     def of(self, uid: int) -> Share:
         """Share of a user."""

@@ -29,7 +29,7 @@ class Interrupts:
     def __init__(self) -> None:
         self.requested = False
         self._mild = False
-        """Only Ctrl-C has requested the end."""
+        """Whether only Ctrl-C has requested the end."""
         self._old: dict[int, object] = {}
         self.wakeup, self._write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 

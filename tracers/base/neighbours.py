@@ -41,7 +41,7 @@ class Neighbours:
         self._began = time.monotonic()
         self._used: list[tuple[int, str, float, str]] = []
         self._names: dict[int, str] = {}
-        """Of all processes, when the trace ended."""
+        """Names of all processes when the trace ended."""
 
     def end(self) -> None:
         """The trace has ended. This process and its helpers are no neighbours."""

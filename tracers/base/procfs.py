@@ -118,9 +118,9 @@ class Origin:
     """Origin of a process. Its id and ``began`` tell it from all others."""
 
     parent: int
-    """Who forked it, or who has it since that one has ended."""
+    """Id of the process that forked it, or that has it since that one has ended."""
     began: int
-    """In ticks of the clock since the machine has started."""
+    """Begin in ticks of the clock since the machine has started."""
 
 
 def origins() -> dict[int, Origin]:

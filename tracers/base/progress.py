@@ -18,7 +18,7 @@ _CLEAR = "\r\x1b[K"
 
 
 MANY = 5_000
-"""From this many stacks on, the work after a trace takes long enough to be shown."""
+"""Number of stacks from which on the work after a trace takes long enough to be shown."""
 
 
 class Progress:

@@ -31,9 +31,9 @@ class Scope:
     cgroup: Path | None = None
     everything: bool = False
     children: bool = True
-    """What traced processes fork during the trace."""
+    """Whether processes that traced ones fork during the trace are traced."""
     descendants: bool = False
-    """What ``pids``, and processes that match ``name``, have forked before."""
+    """Whether processes that ``pids``, and processes that match ``name``, have forked before are traced."""
     tgids: set[int] = field(default_factory=set)
     tids: set[int] = field(default_factory=set)
     ours: set[int] = field(default_factory=set)

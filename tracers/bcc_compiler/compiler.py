@@ -15,7 +15,7 @@ from .place import HEADERS, INSTALL, find
 
 _CHILD = Path(__file__).with_name("child.py")
 SECONDS = 120
-"""For a compiler that hangs: one on a busy machine takes seconds."""
+"""Seconds for a compiler that hangs: one on a busy machine takes seconds."""
 _INSTRUCTION = 8
 _DETAILS = 60
 """Lines of the compiler's messages."""

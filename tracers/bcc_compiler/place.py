@@ -10,7 +10,7 @@ from pathlib import Path
 from ...converters.base.errors import StallscopeError
 
 HEADERS = Path(__file__).with_name("headers")
-"""In place of a kernel's source: what bcc's own headers include, and no more."""
+"""Folder in place of a kernel's source: what bcc's own headers include, and no more."""
 INSTALL = "apt-get install python3-bpfcc; elsewhere the package is called python3-bcc or bcc"
 _FOLDERS = (
     "/usr/lib/python3/dist-packages",

@@ -19,7 +19,7 @@ from .asking import Binder, Compiler, check_target
 from .question_options import Printer, refusal
 
 _ANY = UsdtProbe("a", "probe", (Site(0, 0, 0, " ".join(["8@%rax"] * MOST)),))
-"""It has all arguments."""
+"""Probe that has all arguments."""
 
 
 def make_events(events: Events, asked: Asked, chosen: Chosen, *, quiet: bool) -> AskedEvents:

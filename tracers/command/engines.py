@@ -40,7 +40,7 @@ class Entry(NamedTuple):
     kind: str | Kind
     """The class, or ``MODULE.CLASS`` from here: it is imported when it is needed."""
     options: tuple[str, ...] = ()
-    """Those of `LIMITED` that it has."""
+    """Options of `LIMITED` that the engine has."""
     in_turn: bool = True
     """``auto`` may choose it, in the order of the list. It never chooses one that stops processes."""
     whole_hosts: bool = True
@@ -67,7 +67,7 @@ ENGINES: dict[str, Entry] = {
     "perf": Entry("..engines.perf.engine.Perf", ("-K", "--call-graph"), whole_hosts=False, needs_root=False),
     "eu-stack": Entry("..engines.eu_stack.engine.EuStack", in_turn=False, whole_hosts=False, needs_root=False),
 }
-"""By name, as --engine has it."""
+"""Engines by name, as --engine has it."""
 
 
 class OnDemand(Sequence[Engine]):

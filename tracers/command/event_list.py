@@ -25,7 +25,7 @@ from .target_list import address_in, opened_files
 _LONGEST = 120
 """Characters of a name."""
 _COSTS = {True: "about 1 µs", False: "about 11 µs"}
-"""Of a hit, by whether the kernel emulates the instruction: docs/func.md has the measurement."""
+"""Cost of a hit, by whether the kernel emulates the instruction: docs/func.md has the measurement."""
 _MORE_FIELDS = 16
 
 

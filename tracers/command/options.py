@@ -34,7 +34,7 @@ EXIT_STATUS = (
     "1 for a failure and 2 for wrong usage, both with the cause on standard error; 130 when Ctrl-C ended it without "
     "results, 141 when nobody reads standard output."
 )
-"""For --help."""
+"""Paragraph for --help."""
 MOST = 100_000_000
 """Maximum number of events of a timeline, 64 bytes each."""
 

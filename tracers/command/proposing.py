@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ...converters.model.next_step import NextStep
 
 _TYPES = Path("/sys/kernel/btf/vmlinux")
-"""Where root can use libbpf."""
+"""File that is there where root can use libbpf."""
 
 
 class Proposing:

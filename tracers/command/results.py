@@ -43,11 +43,11 @@ class Results:
     merge: bool = False
     verbose: bool = False
     mode: int = PRIVATE
-    """Of the files."""
+    """Mode of the files."""
     every: float | None = None
     """Seconds of an interval; the paths then have its time in them, as strftime(3) takes it."""
     view: CallsView | None = None
-    """Of a command that has a table of calls."""
+    """View of the table of calls, for a command that has one; else None."""
     graph: Mapping[str, Any] = field(default_factory=dict)
     """Values of `graph_options`."""
     is_repeated: Callable[[NextStep], bool] = lambda _: False
@@ -56,10 +56,15 @@ class Results:
     """Makes a recommended command one that can be run; None: there is none."""
 
     @classmethod
+    def usual(cls, stem: str) -> tuple[str, ...]:
+        """The paths that are written if the user names none."""
+        return (str(output.default_path(stem)),)
+
+    @classmethod
     def plan(cls, stem: str, given: Mapping[str, Any]) -> Results:
         """Results from the values of `options.output_options`. StallscopeError when an output could not be written:
         better now than after the trace."""
-        paths, every = given["outputs"] or (str(output.default_path(stem)),), given.get("every")
+        paths, every = given["outputs"] or cls.usual(stem), given.get("every")
         if every and not given["outputs"] and "sort" in given:
             paths = ()  # the table of each interval is printed
         elif every:

@@ -6,7 +6,7 @@ import functools
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -31,14 +31,30 @@ if TYPE_CHECKING:
     from ...converters.model import Profile
 
 
+class Shown(NamedTuple):
+    """Form in which the result of a command is shown."""
+
+    stem: str
+    """The default name of an output."""
+    what: str
+    """The measured quantity, as in the title: "Off-CPU time"."""
+    results: type[Results] = Results
+
+
 def run(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], *, stem: str, what: str) -> int:
     """Traces ``scope``, prints the summary and writes the files. Returns the exit status: the command's, if it ended.
 
-    ``given``: the values of all options of `options`. ``stem``: the default name of an output. ``what``: the
-    measured quantity, as in the title: "Off-CPU time". StallscopeError before the trace if an output cannot be written.
+    ``given``: the values of all options of `options`. ``stem`` and ``what``: see `Shown`. StallscopeError before the
+    trace if an output cannot be written.
     """
+    return traced(given, scope, measures, Shown(stem, what))
+
+
+def traced(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], shown: Shown) -> int:
+    """Traces as `run` does, and shows the result in another form."""
+    stem, what = shown.stem, shown.what
     CLIENT.begin()
-    results = Results.plan(stem, given)
+    results = shown.results.plan(stem, given)
     _check_timeline(results.paths, measures, stem)
     _check_graph(given, results.paths, measures, stem)
     if given.get("every") and any(measure.name == "timeline" for measure in measures):

@@ -24,7 +24,7 @@ from .arguments import parameters
 _LONGEST = 120
 """Characters of a name."""
 _COSTS = {True: "about 2 µs", False: "about 12 µs"}
-"""Of a call with its probe, by whether the kernel emulates the instruction: docs/cuda.md has the measurement."""
+"""Cost of a call with its probe, by whether the kernel emulates the instruction: docs/cuda.md has the measurement."""
 _NO_RETURN = "no: its return must not be watched"
 _ONLY_CPP = "no: an exception could leave it (--cpp)"
 

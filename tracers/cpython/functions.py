@@ -21,11 +21,11 @@ _OBJECT = struct.Struct("<IHHQ")
 """PyObject: the count of references, its overflow and flags (from 3.14 on; else its higher half), and the type."""
 _MAX_FLAGS = 1 << 8
 _STRING = struct.Struct("<16xQqI")
-"""Of PyASCIIObject: length, hash, state."""
+"""Fields of PyASCIIObject: length, hash, state."""
 _ASCII, _COMPACT, _KIND = 1 << 6, 1 << 5, 2
-"""In ``state``: two bits for interning are below."""
+"""Bits of ``state``: two bits for interning are below."""
 _SIZE = 16
-"""Of PyVarObject: ob_size; up to 3.10, code objects have the counts of their arguments there."""
+"""Offset of ob_size in PyVarObject; up to 3.10, code objects have the counts of their arguments there."""
 _BYTES_SIZE, _BYTES_DATA = 16, 32
 """PyBytesObject."""
 

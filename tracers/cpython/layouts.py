@@ -26,10 +26,10 @@ from ..outside.reads import Memory
 Version = tuple[int, int]
 OLDEST, NEWEST = (3, 8), (3, 14)
 _PUBLISHED = (3, 13)
-"""From this version on, the interpreter has its offsets."""
+"""Version from which on the interpreter has its offsets."""
 _COOKIE = b"xdebugpy"
 _GIL_FIELDS = 8, 16
-"""Of the lock: who took it last, and whether it is held."""
+"""Offsets in the lock: who took it last, and whether it is held."""
 
 
 class Refused(Exception):
@@ -42,7 +42,7 @@ class Layout:
 
     version: Version
     interpreters_head: int
-    """In the runtime."""
+    """Offset in the runtime of the pointer to the first interpreter."""
     interpreter_next: int
     interpreter_threads: int
     thread_interpreter: int
@@ -57,7 +57,7 @@ class Layout:
     code_line: int
     code_name: int
     code_qualified: int
-    """Of the qualified name; 0 where there is none."""
+    """Offset of the qualified name; 0 where there is none."""
     code_file: int
     code_lines: int
     code_first: int
@@ -66,20 +66,20 @@ class Layout:
     entry: int
     instruction: int
     ascii_size: int
-    """Of what precedes the text of a string, if that is ASCII."""
+    """Bytes before the text of a string that is ASCII."""
     compact_size: int
-    """… and if not."""
+    """Bytes before the text of a string that is not ASCII."""
     name_hash: int = 24
     thread_native: int = NO_STEP
     """The kernel's id of the thread; NO_STEP: only the C library has it (up to 3.10)."""
     gil: int = 0
     """The interpreter lock: in the runtime (up to 3.11). 0: in the interpreter."""
     gil_at: int = 0
-    """In the interpreter: of the pointer to the lock; 0: not known."""
+    """Offset in the interpreter of the pointer to the lock; 0: not known."""
     gil_own: int = 0
-    """… and of the main interpreter's lock itself."""
+    """Offset in the interpreter of the main interpreter's own lock; 0: not known."""
     thread_top: int = 0
-    """Of the end of the memory of a thread's frames (datastack_top; from 3.12 on)."""
+    """Offset of the end of the memory of a thread's frames (datastack_top; from 3.12 on)."""
 
     def pack(self, interpreters: int, salt: int, *, counted: bool = False) -> bytes:
         """A struct python_space. ``interpreters``: address of the pointer to the first one. ``counted``: a probe counts

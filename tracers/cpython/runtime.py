@@ -18,7 +18,7 @@ _OBJECT = 1
 _RUNTIME, _VERSION, _CODE, _TEXT = b"_PyRuntime", b"Py_Version", b"PyCode_Type", b"PyUnicode_Type"
 _LOAD = 1
 _MAX_STRINGS = 256 << 20
-"""Bytes of a table of names that are searched, so many at a time:"""
+"""Bytes of a table of names that are searched, `_PIECE` at a time."""
 _PIECE = 1 << 22
 
 
@@ -27,10 +27,10 @@ class Runtime(NamedTuple):
 
     version: Version
     vaddr: int
-    """Of `_PyRuntime`, a virtual address of the file."""
+    """Virtual address of `_PyRuntime` in the file."""
     code_type: int
     text_type: int
-    """Of the types of code objects and of strings, likewise; 0 if unknown."""
+    """Virtual addresses of the types of code objects and of strings in the file; 0 if unknown."""
 
 
 def may_be_interpreter(mapping: Mapping) -> bool:

@@ -19,7 +19,7 @@ _MEMORY, _OWN_MEMORY, _PER_BYTE = 6 << 30, 256 << 20, 16
 """Bytes: pyelftools reads whole sections, and those of a large library have gigabytes. A small file gets less: what
 it unpacks to, or claims to have, is not worth more."""
 _BLOCK = 512
-"""Of st_blocks."""
+"""Bytes of a block of st_blocks."""
 
 
 def import_all() -> None:

@@ -15,7 +15,7 @@ from ..expressions.syntax import Binary, Cast, Expression, Index, Member, Unary
 from ..expressions.types import U64, Array, Integer, Members, Pointer, Struct, Type, Unreadable
 
 SECONDS = 20
-"""For the debug information of one file."""
+"""Seconds for the debug information of one file."""
 _MOST = 4096
 """Functions of a file."""
 _BYTES = 16 << 20
@@ -23,7 +23,7 @@ _INTEGERS = (1, 2, 4, 8)
 _REGISTERS = frozenset(f"arg{i}" for i in range(1, 7))
 _FAR = 1 << 31
 _NONSENSE = (LookupError, TypeError, ValueError, AttributeError, RecursionError, OverflowError)
-"""What data that are not what they should be raise."""
+"""Errors that data raise that are not what they should be."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ _TYPES = 2_000
 _CHAIN = 64
 """Typedefs and the like on top of each other."""
 _MEMBERS = 2_000
-"""Of a struct, those of structs without a name and of base classes included."""
+"""Members of a struct, at most, those of structs without a name and of base classes included."""
 _C_LANGUAGES = frozenset((0x1, 0x2, 0x4, 0xC, 0x1D, 0x10, 0x11, 0x19, 0x1A, 0x1C, 0x21, 0x2B, 0x2C, 0x2E, 0x3A, 0x3E))
 """DW_LANG_… of C, C++ and Objective-C."""
 _NO_CALL = 3
@@ -41,7 +41,7 @@ class Reader:
         self._ids: dict[int, int] = {}
         self._todo: list[tuple[int, Any]] = []
         self.types: dict[int, dict[str, Any]] = {}
-        """By number."""
+        """Descriptions of types, by number."""
 
     def functions(self, addresses: list[int]) -> list[dict[str, Any]]:
         """Description of the function at each address: ``parameters`` and ``result``, else ``fault``."""

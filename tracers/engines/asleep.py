@@ -29,7 +29,7 @@ _COPY = 1 << 16
 _MOST = 64 << 20
 """Bytes of all copies."""
 _SECONDS = 20.0
-"""How long walks may take together: the tables of a large library take seconds to compile, once."""
+"""Seconds that walks may take together: the tables of a large library take seconds to compile, once."""
 _KERNEL_FRAME = re.compile(r"\[<[0-9a-f]+>\] (.+?)\+0x[0-9a-f]+/0x[0-9a-f]+(?: \[(.+)\])?")
 
 
@@ -39,11 +39,11 @@ class _Copy:
 
     pid: int
     until: int
-    """When it was made, CLOCK_MONOTONIC ns."""
+    """Time when the copy was made, CLOCK_MONOTONIC ns."""
     kernel: Stack
     registers: Registers | None
     memory: bytes = b""
-    """From the stack pointer up."""
+    """Bytes of the stack, from the stack pointer up."""
 
     def word(self, address: int) -> int | None:
         at = address - self.registers.sp if self.registers else -1
@@ -57,11 +57,11 @@ class Asleep:
     """Copies, and the stacks that they show."""
 
     user: bool = True
-    """Whether users' frames are wanted,"""
+    """Whether users' frames are wanted."""
     kernel: bool = True
-    """and those of the kernel."""
+    """Whether frames of the kernel are wanted."""
     spaces: ProcessSpaces = field(default_factory=ProcessSpaces)
-    """What the processes of these threads map."""
+    """Mappings of the processes of these threads."""
     _copies: dict[int, _Copy] = field(default_factory=dict)
     _bytes: int = 0
     _stacks: dict[int, Stack] | None = None

@@ -17,7 +17,7 @@ class Auto(Engine):
 
     engines: Sequence[Engine]
     never: Sequence[Engine] = ()
-    """Those that it does not choose, but names where none of the others can be used."""
+    """Engines that it does not choose, but names where none of the others can be used."""
     name: str = "auto"
 
     def refusals(self, measures: Sequence[Measure]) -> Mapping[str, str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import select
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable, Sequence
 
 from ..base.launch import Launch
 from ..base.scope import Scope
@@ -27,6 +28,21 @@ class Ends:
     def wait(self, wakeup: int, timeout: float, also: Iterable[int] = ()) -> bool:
         """Waits ``timeout`` seconds, or until something happens; returns whether it did."""
         return _poll_any([wakeup, *self._fds.values(), *also], timeout)
+
+    def rest(
+        self,
+        wakeup: int,
+        seconds: float,
+        hasty: Sequence[tuple[float, Callable[[], object]]] = (),
+        also: Iterable[int] = (),
+    ) -> None:
+        """Waits until something happens, or so long; reads what has small buffers meanwhile. ``hasty``: how often,
+        in seconds, and how."""
+        period = min((every for every, _ in hasty), default=seconds)
+        until = time.monotonic() + seconds
+        while not self.wait(wakeup, min(period, until - time.monotonic()), also) and time.monotonic() < until:
+            for _, read in hasty:
+                read()
 
     def reached(self) -> bool:
         if self._launch:

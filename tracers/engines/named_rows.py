@@ -35,13 +35,13 @@ class Account:
     on_cpu: int = 0
     runnable: int = 0
     blocked: Counter[str] = field(default_factory=Counter)
-    """By state of `states.BLOCKED`."""
+    """Blocked time by state of `states.BLOCKED`."""
     switches: int = 0
     exited: bool = False
     created: bool = False
-    """During the trace."""
+    """Whether the thread was created during the trace."""
     latencies: list[int] = field(default_factory=list)
-    """Its waits for a core, by `latency_bucket`; empty: none, or not known."""
+    """Number of its waits for a core, by `latency_bucket`; empty: none, or not known."""
 
     def waited_for_core(self, ns: int) -> None:
         """Counts a wait for a core, whose time is in ``runnable``."""
@@ -60,7 +60,7 @@ class Place:
     stack: Stack
     is_open: bool = False
     more: Labels = ()
-    """Other labels."""
+    """Labels beside those of the fields."""
 
 
 @dataclass
@@ -68,7 +68,7 @@ class NamedRows:
     """All of it. Rows are by name of the measure: their values are those of the measure's columns."""
 
     began_wall: int
-    """Unix epoch, ns."""
+    """Begin of the trace, Unix epoch ns."""
     duration: int
     """ns."""
     rows: Mapping[str, Mapping[Place, Sequence[int]]]
@@ -83,7 +83,7 @@ class NamedRows:
     shared: Sequence[SharedCall] = ()
     call_ioctls: Sequence[CallIoctls] = ()
     conditions: Mapping[int, Condition] = field(default_factory=dict)
-    """By pid; of a process that is not among them nothing is known. Empty: the engine does not look at them."""
+    """Conditions by pid; those of other processes are not known. Empty: the engine does not look at them."""
 
     @no_collection()
     def profile(self, measures: Sequence[Measure], what: str) -> Profile:

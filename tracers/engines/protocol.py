@@ -42,7 +42,7 @@ class Request:
     python_only: bool = False
     """Stacks with Python functions have no native ones."""
     native_python: bool = False
-    """They have those of the interpreter itself, too."""
+    """Stacks with Python functions have the native ones of the interpreter itself, too."""
     kernel_addresses: bool = False
     """Addresses of the kernel's code and locks are told as they are."""
     gives_up: bool = field(default=False, compare=False)
@@ -57,11 +57,11 @@ class Outcome:
     details: Sequence[str] = field(default_factory=tuple)
     """Lines for -v: how it was taken."""
     status: int | None = None
-    """How the command ended, -N by signal N; None where there was none, or the end of the trace ended it."""
+    """Exit status of the command, -N by signal N; None where there was none, or the end of the trace ended it."""
     failed: int = 0
     """Intervals whose profiles were not written."""
     engine: str = ""
-    """Which one took it, if somebody had to choose."""
+    """Name of the engine that took it, if somebody had to choose; else ""."""
 
 
 class EngineUnavailable(StallscopeError):
@@ -79,7 +79,7 @@ class Engine(Protocol):
     """One way to capture."""
 
     name: str
-    """As in ``--engine``."""
+    """Name as in ``--engine``."""
 
     def refusals(self, measures: Sequence[Measure]) -> Mapping[str, str]:
         """Names of measures that it never supports, and why not. `trace` reports what this machine lacks for others."""

@@ -25,7 +25,7 @@ class Row(NamedTuple):
     call: str = ""
     """The call into the kernel that it is part of: a frame between the user's and the kernel's; "" for none."""
     wakers: tuple[Waker, ...] = ()
-    """Who ended the wait, who ended a wait of that thread meanwhile, and so on; of the measure of wake-ups."""
+    """Chain of wakers, for the measure of wake-ups: who ended the wait, who ended that one's meanwhile, and so on."""
 
 
 class Timed(NamedTuple):

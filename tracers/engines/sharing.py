@@ -37,11 +37,11 @@ class _State:
 
     upto: int = 0
     forced: int = 0
-    """Of calls that began before it, it is not known who else was inside."""
+    """Time before which calls began of which it is not known who else was inside."""
     last_exits: dict[int, int] = field(default_factory=dict)
-    """By number of the target."""
+    """Time of the last return, by number of the target."""
     events: Array = field(default_factory=lambda: np.zeros(0, EVENT))
-    """Those of which something may still be needed."""
+    """Events of which something may still be needed."""
 
 
 class Sharing:
@@ -54,7 +54,7 @@ class Sharing:
         self._fresh: list[Array] = []
         self._states: defaultdict[Hashable, _State] = defaultdict(_State)
         self.found: defaultdict[int, SharedCall] = defaultdict(lambda: SharedCall("", ""))
-        """By number of the target; without names."""
+        """Sums by number of the target; without names."""
 
     def hand(self, events: Sequence[tuple[int, int, int, int, int, int]]) -> None:
         """Takes events with the fields of `EVENT`."""

@@ -16,7 +16,7 @@ from .rows import Timed
 
 _Part = TypeVar("_Part", CallIoctls, Copies)
 MOST = 1 << 14
-"""So many entries of single threads at most; the calls of others are added up by process."""
+"""Number of entries of single threads at most; the calls of others are added up by process."""
 OTHERS = "[other threads]"
 
 

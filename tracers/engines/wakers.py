@@ -23,11 +23,11 @@ from .rows import Row
 
 _ACTIONS = Path("/sys/kernel/irq")
 _SOFTIRQS = ("HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU")
-"""As in /proc/softirqs, in the order of enum in include/linux/interrupt.h."""
+"""Names of softirqs as in /proc/softirqs, in the order of enum in include/linux/interrupt.h."""
 _TIMERS = ("TIMER", "HRTIMER")
 _WOKEN_BY = "try_to_wake_up"
 _ENTRIES = ("asm_sysvec_", "asm_common_interrupt", "asm_spurious_interrupt", "asm_fred_")
-"""Where an interrupt begins: what lies outside is what it interrupted."""
+"""Begins of functions in which an interrupt begins: what lies outside is what it interrupted."""
 _INTERRUPTED = ("irq_exit_rcu", "__irq_exit_rcu", "irq_exit")
 """A softirq that runs when an interrupt ends, and not by a thread's own call."""
 

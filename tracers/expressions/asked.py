@@ -18,7 +18,7 @@ from .types import NO_FLOATS, TYPES, Integer, Pointer, Unreadable, Words, of_nam
 MOST = 16
 """Questions of one trace, and names that it declares."""
 VALUES = 8
-"""Of one --print."""
+"""Number of values of one --print."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,30}", re.ASCII)
 _FORMATS = re.compile(r"%(%|[0-9]{0,2}[a-zA-Z]|.?)")
 _LETTERS = "duxcsp"

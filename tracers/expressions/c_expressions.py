@@ -16,7 +16,7 @@ from .nodes import Node, is_signed
 from .types import Integer, Words
 
 _REGISTERS = {"arg1": "di", "arg2": "si", "arg3": "dx", "arg4": "cx", "arg5": "r8", "arg6": "r9", "retval": "ax"}
-"""Of the System V ABI: fields of struct pt_regs."""
+"""Registers of the System V ABI: fields of struct pt_regs."""
 _WORD = 8
 
 

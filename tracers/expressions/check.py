@@ -33,15 +33,15 @@ BUILT_IN: Mapping[str, Node] = {
 """Names that every expression can use."""
 
 OF_THREADS: Mapping[str, Node] = {name: BUILT_IN[name] for name in ("pid", "tid", "comm")}
-"""Those that have nothing to do with the arguments."""
+"""Names that have nothing to do with the arguments."""
 NO_RETURN: Mapping[str, Node] = {
     RETVAL: nodes.Input(types.Unreadable("what a call returns, and here only entries are seen"), RETVAL),
     DURATION: nodes.Input(types.Unreadable("known when a call returns, and here only entries are seen"), DURATION),
 }
-"""What these are where nothing returns."""
+"""Meaning of these names where nothing returns."""
 
 Known = Callable[[str], "Node | None"]
-"""What a name means; None: nothing."""
+"""Finds the meaning of a name; None: it has none."""
 
 
 class Unknown(QuestionError):

@@ -26,7 +26,7 @@ _DEPTH = 40
 _MOST = 300
 """Parts of an expression."""
 _STARS = 3
-"""Of a pointer's type."""
+"""Number of stars of a pointer's type, at most."""
 
 
 def parse(text: str) -> Expression:

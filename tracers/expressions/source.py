@@ -20,7 +20,7 @@ PRINTS_PER_SECOND = 1000
 """Lines of --print; more are counted, not sent."""
 _HELPERS = Path(__file__).with_name("helpers.h")
 _LEAVE = "return 1;"
-"""At the entry of a call, it says that its return is of no interest; at a tracepoint, that perf gets the event, too."""
+"""Statement at the end of a program: a call's return is of no interest; of a tracepoint, perf gets the event, too."""
 
 
 class MapNumber(IntEnum):

@@ -141,7 +141,7 @@ _NAMED: dict[str, Type] = {
     "str": TEXT,
 }
 TYPES: Mapping[str, Type] = _NAMED
-"""By the names that an expression can use; with a star, a pointer to one."""
+"""Types by the names that an expression can use; with a star, a pointer to one."""
 _FLOAT = "BPF has no floating point: its values are in registers that a probe does not see"
 NO_FLOATS = dict.fromkeys(("float", "double", "f32", "f64"), _FLOAT)
 

@@ -54,7 +54,7 @@ class Server:
         self._held: dict[int, list[int]] = {}
         """Descriptors of links, by the client's number."""
         self._late: list[int] = []
-        """Those that could not be closed yet."""
+        """Descriptors that could not be closed yet."""
 
     def run(self) -> None:
         poll = select.poll()

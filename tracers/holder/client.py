@@ -34,7 +34,7 @@ _PATIENCE = 2.0
 _START = 20.0
 """Seconds for its start, which may have to wait for a slow disk: it holds nothing yet."""
 _HURRY = 0.8
-"""The same when the command is about to end."""
+"""Seconds without an answer when the command is about to end."""
 _LONGEST = 30.0
 _SLICE = 0.1
 _NAMED = 3
@@ -62,7 +62,7 @@ class Holder:
         self._watches = False
         """Whether the process has an iterator."""
         self._found = 0
-        """How often an address space was locked."""
+        """Number of times that an address space was locked."""
         self._hangs = self._hurries = self._has_begun = False
         self.pid = 0
         """The process; 0 while there is none."""

@@ -26,12 +26,12 @@ LINK_HEAD = struct.Struct("=4I4Q3I")
 _OF_EVENT = struct.Struct("=4IQ")
 """prog_fd, target_fd, attach_type, flags; then the cookie of a perf event."""
 _BPF_PERF_EVENT = 41
-"""Its attach_type."""
+"""Type of attachment of such a program (attach_type)."""
 _EVENT = struct.Struct("=IIQ24x16xQQ40x")
 """type, size, config; then config1, the path, and config2, the offset: PERF_ATTR_SIZE_VER5."""
 _TYPE = "/sys/bus/event_source/devices/uprobe/type"
 _COUNTER_SHIFT = 32
-"""Of `ref_ctr_offset` in `config`, as format/ref_ctr_offset beside that file says."""
+"""Bit of `ref_ctr_offset` in `config`, as format/ref_ctr_offset beside that file says."""
 _ENABLE, _SET_BPF = 0x2400, 0x40042408
 _CLOEXEC = 8
 

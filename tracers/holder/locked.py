@@ -31,7 +31,7 @@ class Lock(NamedTuple):
 
     tgid: int
     state: int
-    """Its count."""
+    """Count of the lock."""
     writes: int
 
     def has_moved(self, now: Lock) -> bool:

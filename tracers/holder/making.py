@@ -18,7 +18,7 @@ from typing import NamedTuple
 from .links import Place, link_many, link_one
 
 SECONDS = 5.0
-"""For a file whose functions are refused again and again; those that are left have no probe then."""
+"""Seconds for a file whose functions are refused again and again; those that are left have no probe then."""
 NOT_SUPPORTED = 524
 """ENOTSUPP of include/linux/errno.h: what the kernel says of such an instruction."""
 NO_TIME = errno.ETIME

@@ -28,9 +28,9 @@ class DataMap(NamedTuple):
     dev: int
     inode: int
     path: str
-    """As the kernel gives it, without `` (deleted)``; hostile."""
+    """Path as the kernel gives it, without `` (deleted)``; hostile."""
     is_shared: bool
-    """What one process writes there, others see."""
+    """Whether other processes see what one process writes there."""
 
 
 def parse_data_maps(text: bytes) -> list[DataMap]:

@@ -54,7 +54,7 @@ class Debuginfod:
         self._moved_at = 0.0
         self._bytes = self._size = -1
         self._until, self._bytes_before = math.inf, 0
-        """By when more has to come, after Ctrl-C, than these bytes and a `_PIECE`."""
+        """Time by which more has to come, after Ctrl-C, than these bytes and a `_PIECE`."""
         self._callback = _ONGOING(self._ongoing)
         try:
             self._library = _load()

@@ -29,7 +29,7 @@ _MAX_SEGMENTS, _MAX_SECTIONS = 1 << 7, 1 << 13
 """Linkers make about ten and forty."""
 _MAX_NOTES = 1 << 16
 MAX_SYMBOLS = 3_000_000
-"""Of a table, and of a file's tables together."""
+"""Number of symbols of a table, and of a file's tables together."""
 _PIECE = 1 << 18
 """Symbols that are read at a time."""
 MAX_NAME = 1 << 16

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from .elf import MAX_NAME, ElfFile, TooMuch
+from .go_table import has_go_note
 from .symtab import better_name
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def find_functions(elf: ElfFile, wanted: Callable[[str], bool], code: int) -> li
 
 def is_of_go(elf: ElfFile) -> bool:
     """Whether Go's linker made the file. Its code moves stacks, and looks at the return addresses on them."""
-    return any(elf.section_header(name) is not None for name in _OF_GO)
+    return any(elf.section_header(name) is not None for name in _OF_GO) or has_go_note(elf)
 
 
 def function_names(elf: ElfFile) -> list[str]:

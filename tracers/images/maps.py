@@ -45,8 +45,8 @@ class Mapping(NamedTuple):
     inode: int = 0
     build_id: str = ""
     user: int | None = None
-    """Of the process, if only the build-id is known and the file is not the administrator's: anybody can write a file
-    with the build-id of another one, and it stands for that only in processes of this user."""
+    """User of the process, if only the build-id is known and the file is not the administrator's: anybody can write a
+    file with the build-id of another one, and it stands for that only in processes of this user."""
 
     @property
     def file_path(self) -> str:

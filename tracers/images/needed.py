@@ -37,7 +37,7 @@ class _Object:
     """A file and the content of its dynamic section."""
 
     path: str
-    """Links resolved."""
+    """Path of the file, links resolved."""
     origin: str
     """$ORIGIN: the folder of the program, or where a library was found."""
     machine: int

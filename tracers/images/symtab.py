@@ -85,7 +85,7 @@ class _Part(NamedTuple):
     name: NDArray[np.uint32]
     rank: NDArray[np.uint8]
     marks: NDArray[np.uint64]
-    """Where any symbol of the executable sections starts."""
+    """Begins of all symbols of the executable sections."""
     complete: bool
     """Local symbols are present: a function without a symbol is not mistaken for part of one without size."""
 
@@ -107,7 +107,7 @@ class SymbolTable:
             for table in elf.symbol_tables():
                 self._parts.append(_read_part(elf, table, most - self.size))
         self._bytes = 0
-        """Of names that were read."""
+        """Bytes of names that were read."""
         self.unread = 0
         """Names that were not read, because the others of the file are too long."""
         self._sized = _Ranges.empty()
@@ -222,7 +222,7 @@ class _Ranges:
         self._first = np.append(first, len(start))
         self._group_end = np.maximum.reduceat(self.end, first) if len(first) else self.end
         self.uniform = np.minimum.reduceat(self.end, first) == self._group_end if len(first) else self.end
-        """For each group, whether all its ranges end at the same address."""
+        """Whether all ranges of each group end at the same address."""
         self._reach = np.maximum.accumulate(self._group_end)
         """Highest end of this group and all before it."""
 

@@ -15,7 +15,7 @@ _DEV_NAME = re.compile(r"^DEVNAME=(.+)$", re.MULTILINE)
 _IN_DEV = (b"devtmpfs", b"tmpfs")
 """File systems that /dev is, on a host and in a container."""
 _MINOR_BITS = 20
-"""Of the kernel's own device numbers, which those of user space differ from."""
+"""Bits of the minor number in the kernel's own device numbers, which those of user space differ from."""
 
 
 class Device(NamedTuple):

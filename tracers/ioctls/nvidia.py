@@ -8,7 +8,7 @@ from pathlib import Path
 from .table import read
 
 MAJOR = 195
-"""Of the numbers of its devices."""
+"""Major number of its devices."""
 RM_CONTROL, RM_ALLOC = 0x2A, 0x2B
 """Escapes whose argument holds what is wanted: a control's number, an object's class."""
 _FILE = Path(__file__).with_name("nvidia.tsv")

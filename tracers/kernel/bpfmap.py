@@ -20,7 +20,7 @@ _BUSY, _DISCARDED = 1 << 31, 1 << 30
 _HEAD, _POSITION = struct.Struct("I"), struct.Struct("Q")
 """Native, so that each is read as a whole."""
 _STEP = 1 << 16
-"""After so many bytes the kernel is told that they were read."""
+"""Bytes after which the kernel is told that they were read."""
 _BATCH = 1 << 14
 """More entries than the kernel has in one bucket of a hash."""
 _HASH, _ARRAY, _MMAPABLE = 1, 2, 1 << 10

@@ -18,7 +18,7 @@ _LOAD_WIDE, _BY_FD = 0x18, 1
 """BPF_LD | BPF_IMM | BPF_DW; as its source register, BPF_PSEUDO_MAP_FD."""
 _PROG_LOAD = 5
 _LOAD = struct.Struct("=IIQQIIQII16sII")
-"""As in uprobes.py."""
+"""Arguments of BPF_PROG_LOAD, as in uprobes.py."""
 _LOG = 1 << 16
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _FIRST, _TIME = struct.Struct("<I"), struct.Struct("<Q")
 _END_OFFSET, _START_OFFSET, _EXITING_OFFSET, _FIRST_OFFSET = 8, 32, 435, 448
-"""Of ``end``, ``thread.start``, ``thread.exiting`` and ``thread.first`` in a struct thread_record."""
+"""Offsets of ``end``, ``thread.start``, ``thread.exiting`` and ``thread.first`` in a struct thread_record."""
 
 
 def record_type() -> np.dtype[Any]:
@@ -55,7 +55,7 @@ class EndedThreads:
 
     def __init__(self) -> None:
         self._records: dict[tuple[int, int], bytes] = {}
-        """By the thread's first life and the start of the account."""
+        """Records by the thread's first life and the start of the account."""
         self._exiting: set[int] = set()
 
     def __len__(self) -> int:

@@ -23,7 +23,7 @@ class _Member(NamedTuple):
     name: str
     type: int
     offset: int
-    """In bytes."""
+    """Offset in bytes."""
 
 
 class KernelTypes:

@@ -61,7 +61,7 @@ class Calls(NamedTuple):
     calls: tuple[Call, ...]
     """Innermost first."""
     cut: str = ""
-    """Why there are no more, though there were: of `CUTS`."""
+    """Reason why there are no more, though there were: one of `CUTS`; "" if these are all."""
 
 
 def begin_of(stack: Sequence[int]) -> int:

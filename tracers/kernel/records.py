@@ -15,7 +15,7 @@ from .stack_store import StackStore
 
 MAX_FRAMES = 127
 STACK_WORDS = 512
-"""Of frames, and of Python functions behind them."""
+"""Words of a stack: frames, and Python functions behind them."""
 
 STATES = ("preempted", *states.BLOCKED, "new")
 """enum wait_state, in its order."""
@@ -113,9 +113,9 @@ class Waker(NamedTuple):
     life: int
     """See `Origin`; 0: it is not traced."""
     number: int
-    """Of the device's interrupt, or of the softirq."""
+    """Number of the device's interrupt, or of the softirq."""
     context: int
-    """Of `WAKER_CONTEXTS`."""
+    """Kind of the waker, one of `WAKER_CONTEXTS`."""
 
 
 class WaitSum(NamedTuple):
@@ -166,11 +166,11 @@ class Thread(NamedTuple):
     cut: int = 0
     """Beginning of the interval in which its last event was; 0: the first one."""
     exiting: bool = False
-    """It has begun to exit; what it does from then on is not included."""
+    """Whether it has begun to exit; what it does from then on is not included."""
     lived: int = 0
     """Beginning of ``key.life``."""
     first: int = 0
-    """Its first life: identifies the thread."""
+    """First life of the thread, which identifies it."""
 
 
 class ThreadRecord(NamedTuple):
@@ -181,9 +181,9 @@ class ThreadRecord(NamedTuple):
     thread: Thread
     exited: bool
     number: int = 1
-    """So many threads, whose times are added up; their thread id is then 0."""
+    """Number of threads whose times are added up; if there are several, their thread id is 0."""
     main: bool = False
-    """They were main threads."""
+    """Whether they were main threads."""
 
     @property
     def on_cpu(self) -> int:
@@ -329,7 +329,7 @@ class RecordSink:
         self._cut: list[ThreadRecord] = []
         self._new_execs: list[ExecRecord] = []
         self.execs: list[ExecRecord] = []
-        """Of the present interval."""
+        """Executions of programs in the present interval."""
         self.on_python: Callable[[bytes], None] = lambda _record: None
         """Gets the records of stacks with Python functions, too."""
         self.on_object: Callable[[bytes], None] = lambda _record: None

@@ -11,7 +11,7 @@ from . import perf_events
 
 _DISABLED, _EXCLUDE_KERNEL, _EXCLUDE_HYPERVISOR, _EXCLUDE_IDLE = 1 << 0, 1 << 5, 1 << 6, 1 << 7
 _NO_COUNTER = (errno.ENOENT, errno.EOPNOTSUPP, errno.ENXIO, errno.ENODEV)
-"""What the kernel says of a counter that is not there."""
+"""Errors of the kernel for a counter that is not there."""
 
 
 class Event(NamedTuple):

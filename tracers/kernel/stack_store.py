@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _HEAD = 2
 """Words of a record before its frames: type, count and end in the first one, and the id."""
 _BATCH = 1 << 22
-"""So many bytes of records, at least, are indexed at a time."""
+"""Bytes of records, at least, that are indexed at a time."""
 _PER_STACK = 16
 """Bytes for a stack in the index."""
 _SOME = 1 << 14
@@ -30,13 +30,13 @@ class StackStore:
         # numpy is loaded when there is something to index: the probes are attached before.
         self._fresh = bytearray()
         self._places = array("Q")
-        """Where each record begins in ``_fresh``, in bytes."""
+        """Begin of each record in ``_fresh``, in bytes."""
         self._sorting = False
         self._words: Words | None = None
         self._ids: Words | None = None
-        """In ascending order."""
+        """Ids of the indexed stacks, in ascending order; None before the first."""
         self._begins: NDArray[np.intp] | None = None
-        """Where the record of each of ``_ids`` begins in ``_words``."""
+        """Begin of the record of each of ``_ids`` in ``_words``."""
 
     def add(self, record: bytes) -> None:
         """Takes a record; a stack that is there already stays as it is."""

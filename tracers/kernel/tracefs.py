@@ -19,7 +19,7 @@ from ...converters.base.errors import StallscopeError
 
 PLACES = Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing")
 _FSOPEN, _FSCONFIG, _FSMOUNT = 430, 431, 432
-"""The same numbers on all architectures: include/uapi/asm-generic/unistd.h."""
+"""Numbers of system calls, the same on all architectures: include/uapi/asm-generic/unistd.h."""
 _CLOEXEC, _CREATE = 1, 6
 """FSOPEN_CLOEXEC and FSMOUNT_CLOEXEC; FSCONFIG_CMD_CREATE."""
 _READ_ONLY, _NOSUID, _NODEV, _NOEXEC = 1, 2, 4, 8

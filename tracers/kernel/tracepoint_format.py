@@ -16,7 +16,7 @@ _FIELD = re.compile(
     r"^\tfield:[^;]*?(\w+)(?:\[[^\]]*\])?;\s*offset:(\d{1,9});\s*size:(\d{1,9});", re.MULTILINE | re.ASCII
 )
 _FLAG = re.compile(r'\{ *(0x[0-9a-f]{1,16}|0|[1-9]\d{0,18}), *"(\w)" *\}', re.ASCII)
-"""Before Linux 4.14 the first one has no space behind it: `{ 1, "S"} , { 2, "D" }`."""
+"""Flag of a field. Before Linux 4.14 the first one has no space behind it: `{ 1, "S"} , { 2, "D" }`."""
 
 
 class Format(NamedTuple):

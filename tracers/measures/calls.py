@@ -26,9 +26,9 @@ class Calls(Measure):
     wanted: Wanted = field(default_factory=Wanted)
     """Functions of libraries and programs."""
     spans: SpanOptions | None = field(default=None, kw_only=True)
-    """Which calls are kept one by one, for a timeline; None: none."""
+    """Choice of the calls that are kept one by one, for a timeline; None: none."""
     over: int = field(default=0, kw_only=True)
-    """Only calls that take longer than so many ns count; 0: all."""
+    """Time in ns that a call has to exceed to count; 0: all count."""
 
     @property
     def columns(self) -> tuple[ValueType, ...]:

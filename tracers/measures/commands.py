@@ -19,6 +19,7 @@ WAKEUP = WakeUp(depth=4), Locks()
 IOCTL = Ioctl()
 CUDA = Ioctl(alone=False), Calls()
 FUNC = Calls()
+SCAN = *WALL, WakeUp(alone=False), Locks(), *CUDA
 
 COMMANDS: Mapping[str, tuple[Measure, ...]] = {
     "trace-offcpu": (OFFCPU,),
@@ -28,8 +29,9 @@ COMMANDS: Mapping[str, tuple[Measure, ...]] = {
     "trace-ioctl": (IOCTL,),
     "trace-cuda": CUDA,
     "trace-func": (FUNC,),
+    "trace-scan": SCAN,
 }
-"""By command. Options of a command replace fields of these, and add others."""
+"""Measures by command. Options of a command replace fields of these, and add others."""
 
 
 def users(measure: Measure | type[Measure]) -> tuple[str, ...]:

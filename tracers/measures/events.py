@@ -23,7 +23,7 @@ class Events(Measure):
     name: ClassVar[str] = "events"
     wanted: Wanted
     chosen: Chosen
-    """What the user named of the kernel."""
+    """Choice of the user among what the kernel has."""
 
     @property
     def columns(self) -> tuple[ValueType, ...]:

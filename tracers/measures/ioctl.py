@@ -16,10 +16,10 @@ class Ioctl(Measure):
 
     name: ClassVar[str] = "ioctl"
     alone: bool = True
-    """If not, time of ioctls in functions' calls is in the rows of `Calls`, and only that of others in rows of its own;
-    it is no error if the kernel does not report them."""
+    """Whether all ioctls have rows of their own. If not, the time of those in functions' calls is in the rows of
+    `Calls`; it is no error then if the kernel does not report them."""
     spans: SpanOptions | None = None
-    """Which calls are kept one by one, for a timeline; None: none."""
+    """Choice of the calls that are kept one by one, for a timeline; None: none."""
 
     @property
     def columns(self) -> tuple[ValueType, ...]:

@@ -20,7 +20,7 @@ class OffCpu(Measure):
     """ns; shorter intervals do not count."""
     longest: int = FOREVER
     states: frozenset[str] | None = None
-    """Only parts of intervals in these states count; None: all. See `converters.model.states`."""
+    """States whose parts of intervals count; None: all. See `converters.model.states`."""
     time: str = field(default="off-cpu", kw_only=True)
     """The name of the time column; columns of this name of other measures are added to it."""
 

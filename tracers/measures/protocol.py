@@ -12,7 +12,7 @@ class Measure(Protocol):
     """A frozen dataclass, whose fields are the options."""
 
     name: ClassVar[str]
-    """Of the rows, and in messages. Measures of one name are alternatives to each other."""
+    """Name of the rows, and in messages. Measures of one name are alternatives to each other."""
 
     @property
     def columns(self) -> tuple[ValueType, ...]:

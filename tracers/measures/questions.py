@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from ..images.functions import Function
 
     Binder = Callable[[int, ElfFile, str, Sequence[Function]], list[Bound | Fault]]
-    """What the questions mean for functions of an open file."""
+    """Finds the meaning of the questions for functions of an open file."""
 
 Compile = Callable[[str, Sequence[str]], Mapping[str, bytes]]
-"""From C and the names of its programs to their instructions."""
+"""Compiles C, given the names of its programs, to their instructions."""
 
 
 class Line(NamedTuple):

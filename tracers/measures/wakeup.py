@@ -28,7 +28,7 @@ class WakeUp(Measure):
     """ns; shorter waits do not count."""
     longest: int = FOREVER
     states: frozenset[str] | None = None
-    """Only waits in these states count; None: all."""
+    """States whose waits count; None: all."""
     alone: bool = field(default=True, kw_only=True)
     """No other measure of the trace counts waits."""
 

@@ -29,8 +29,8 @@ from .rights import drop_rights
 INLINE = 1 << 15
 """Bytes of a result that still goes into the packet; others are in the shared memory."""
 GOES_ON, REFUSED = -1, -2
-"""As the error of an answer: there is progress, and the answer is still to come; it was not read, for this user's
-processes have not answered before."""
+"""Errors of an answer: there is progress, and the answer is still to come; it was not read, for this user's processes
+have not answered before."""
 _MOST_OPEN = 64
 _OWN = 5
 """The first descriptor behind ours: the standard ones, the socket and the memory."""

@@ -30,7 +30,7 @@ from .starting import BEGAN, STATE, received, started, stat_of
 _PATIENCE = (1.0, 0.4, 0.2, 0.1)
 """Seconds for an answer, by how often there was none; the last one stays."""
 _HURRY = 0.2
-"""The same when the command is about to end."""
+"""Seconds for an answer when the command is about to end."""
 _LONGEST = 2.0
 """Seconds for an answer that makes progress."""
 _MOST, _MOST_OF_ROOT, _MOST_OF_USER = 12, 8, 3
@@ -83,7 +83,7 @@ class Client:
         self._left: list[_Child] = []
         """Abandoned processes that may still exist."""
         self._silences: Counter[int] = Counter()
-        """How many were abandoned, by the user who made us wait."""
+        """Number of abandoned processes, by the user who made us wait."""
         self._refused: list[int] = []
         """Users of whom nothing is read any more."""
         self._silent: dict[int, bytes] = {}
@@ -91,7 +91,7 @@ class Client:
         self._folders: set[str] = set()
         self._hurries = False
         self.unread: Counter[str] = Counter()
-        """How many requests had no answer, by what was asked about; or were not made for that reason."""
+        """Number of requests without an answer, or that were not made for that reason, by what was asked about."""
         self.pids: set[int] = set()
         """Processes of ours that are no part of what is traced: those that read others, and those that hold probes."""
         self.partly: set[int] = set()

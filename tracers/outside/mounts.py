@@ -36,7 +36,7 @@ class Mounts:
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._users: dict[int, int | None] = {}
-        """By mount: `user_id`."""
+        """Users by mount: `user_id`."""
 
     def are_trusted(self, fd: int) -> bool:
         """Whether the file system of an open file is the kernel's own, or was mounted by the administrator."""

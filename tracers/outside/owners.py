@@ -18,9 +18,9 @@ UNKNOWN, NOT_ASKED = -1, -2
 _NS_GET_USERNS, _NS_GET_PARENT, _NS_GET_OWNER_UID = 0xB701, 0xB702, 0xB704
 """ioctl_ns(2)."""
 _MOST_NAMESPACES = 33
-"""As deep as they can be nested."""
+"""Depth to which they can be nested."""
 _MOST_STEPS = 400
-"""On the way along a path, links included."""
+"""Number of steps along a path, links included."""
 _OPEN = os.O_RDONLY | os.O_CLOEXEC
 
 

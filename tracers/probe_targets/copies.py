@@ -26,11 +26,11 @@ class Form(NamedTuple):
 
     size: int = 0
     times: int = 0
-    """By which the size is multiplied: of a rectangle, its height."""
+    """Place of the factor of the size: for a rectangle, its height."""
     kind: int = 0
     struct: int = 0
     direction: int = -1
-    """Which the function's name says."""
+    """Direction that the function's name says; -1: it says none."""
 
 
 _FORMS = {
@@ -49,7 +49,7 @@ _FORMS = {
     "cuMemcpy2DUnaligned": Form(struct=_DRIVER_2D),
     "cuMemcpy3D": Form(struct=_DRIVER_3D),
 }
-"""By name without ``Async``: those functions have the same arguments first."""
+"""Forms by name without ``Async``: those functions have the same arguments first."""
 _UNVERSIONED = frozenset(("cuMemcpy", "cuMemcpyPeer"))
 """Driver functions that have had 64-bit sizes from the start. The others have them from _v2 on."""
 

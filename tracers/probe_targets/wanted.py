@@ -64,7 +64,7 @@ class Wanted:
     libraries: tuple[Library, ...] = ()
     symbols: LETTERS | None = None
     option: ClassVar[str] = "--sym"
-    """Where the user named the functions of ``libraries``."""
+    """Option with which the user named the functions of ``libraries``."""
 
     def looks_into(self, path: str, identity: tuple[int, int], *, is_program: bool) -> bool:
         """Whether a file can have wanted functions. The runtime can be linked into a program."""

@@ -37,10 +37,10 @@ class KernelPlace(NamedTuple):
     """Place of an address of the kernel."""
 
     name: str
-    """Of the function; ``[nvidia+0x1a2b]`` or ``[kernel]`` if that is not known."""
+    """Name of the function; ``[nvidia+0x1a2b]`` or ``[kernel]`` if that is not known."""
     module: Module
     address: int
-    """As it may be shown; 0 if what it is relative to is not known."""
+    """Address as it may be shown; 0 if what it is relative to is not known."""
 
 
 class Kallsyms:

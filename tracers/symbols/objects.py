@@ -14,6 +14,7 @@ from ..base.descriptors import Budget, Share
 from ..images.debugfile import find_debug_file, has_lines, verified
 from ..images.elf import MAX_SYMBOLS, ElfError, ElfFile, FileSource, TooMuch
 from ..images.files import HOST, Root, open_left
+from ..images.go_table import GoFunctions, find_go_table
 from ..images.maps import Mapping
 from ..images.symtab import Bounds, Symbol, SymbolTable, has_symtab
 from ..unwind.functions import function_bounds
@@ -37,27 +38,30 @@ class ObjectFile:
     ) -> None:
         self.path = mapping.file_path
         self.descriptors = descriptors or Budget().of(0)
-        """Of the user whose process has mapped it first."""
+        """Descriptors of the user whose process has mapped it first."""
         self.problem = ""
-        """Why there are no names, "" if there is no problem."""
+        """Reason why there are no names, "" if there is no problem."""
         self.is_left_out = False
-        """It was not opened, because that user, or his process, maps too many files."""
+        """Whether it was not opened because that user, or his process, maps too many files."""
         self._mapping = mapping
         self._root = root
         self._fd = fd
         self._mapped_ns = mapped_ns
         self.readings = Readings()
-        """What may be read of it, and of other files."""
+        """Limits of what may be read of it, and of other files."""
         self._elf: ElfFile | None = None
         self._debug: tuple[ElfFile, int] | None = None
-        """Its separate debug file."""
+        """Separate debug file, and its descriptor; None: there is none, or it was not looked for."""
         self._sought = False
         """Whether the debug file has been looked for."""
         self._roots = {root}
-        """Of the processes that map it."""
+        """Roots of the processes that map it."""
         self._debug_root = HOST
-        """In which the debug file was found."""
+        """Root in which the debug file was found."""
         self._table: SymbolTable | None = None
+        self._go: GoFunctions | None = None
+        """Go's own table, for what symbols do not name."""
+        self._sought_go = False
         self._bounds: Bounds | None = None
         self._module: Module | None = None
 
@@ -138,8 +142,23 @@ class ObjectFile:
         with self.readings.seconds.spent():
             found = table.find(vaddrs)
         if table.unread and not unread:
-            self.readings.leave_out(self.path, "their names are too long")
+            self._leave_out_names()
+        if None in found and (go := self._go_functions()) is not None:
+            self._add_names(go, vaddrs, found)
         return found
+
+    def _add_names(self, go: GoFunctions, vaddrs: NDArray[np.uint64], names: list[str | None]) -> None:
+        """Adds the names that Go's table has to those of the symbols."""
+        rows = [i for i, name in enumerate(names) if name is None]
+        unread = go.unread
+        with self.readings.seconds.spent():
+            for i, name in zip(rows, go.find(vaddrs[rows]), strict=True):
+                names[i] = name
+        if go.unread and not unread:
+            self._leave_out_names()
+
+    def _leave_out_names(self) -> None:
+        self.readings.leave_out(self.path, "their names are too long")
 
     def named(self, names: Collection[str]) -> dict[str, list[Symbol]]:
         """The function symbols with each raw name; see `SymbolTable.named`."""
@@ -200,7 +219,10 @@ class ObjectFile:
     def _forget_symbols(self) -> None:
         if self._table is not None:
             self.readings.symbols.give_back(self._table.size)
-        self._table = self._bounds = None
+        if self._go is not None:
+            self.readings.symbols.give_back(len(self._go))
+        self._table = self._bounds = self._go = None
+        self._sought_go = False
 
     def _symbols(self) -> SymbolTable | None:
         if self._table is None and self.elf() is not None:
@@ -216,6 +238,25 @@ class ObjectFile:
             except ElfError as error:
                 self.problem = str(error)
         return self._table
+
+    def _go_functions(self) -> GoFunctions | None:
+        """Go's own table, if it is a Go program without the symbols that name all functions."""
+        elf = self.elf()
+        if elf is not None and not self._sought_go and not self.readings.seconds.is_over:
+            self._sought_go = True
+            files = [elf, self._debug[0]] if self._debug is not None else [elf]
+            if not any(map(has_symtab, files)):
+                try:
+                    with reading(self.path), self.readings.seconds.spent():
+                        place = find_go_table(elf)
+                        most = min(self.readings.symbols.left, MAX_SYMBOLS)
+                        self._go = GoFunctions(elf.source, place, most) if place else None
+                    self.readings.symbols.take(len(self._go or ()))
+                except TooMuch as error:
+                    self.readings.leave_out(self.path, str(error))
+                except ElfError:
+                    pass  # The runtime would not run with it.
+        return self._go
 
     def _leave_out(self, why: str) -> None:
         self.problem = why

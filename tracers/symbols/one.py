@@ -25,17 +25,17 @@ class Process:
     epochs: list[AddressSpace] = field(default_factory=lambda: [AddressSpace()])
     current: int = 0
     now: AddressSpace | None = None
-    """As it was at the last `refresh`; the others also contain earlier mappings."""
+    """Address space as it was at the last `refresh`; ``epochs`` also contain earlier mappings."""
     exited: bool = False
     adopted_ns: int = 0
     """CLOCK_MONOTONIC time just before its maps were read from /proc; 0: never."""
     perf_map: PerfMap | None = None
     execs: list[int] = field(default_factory=list)
-    """When each epoch but the first one began, CLOCK_MONOTONIC ns; 0 when unknown."""
+    """Begin of each epoch but the first one, CLOCK_MONOTONIC ns; 0 when unknown."""
     life: int = 1
-    """It is so many-th process of its pid during the trace."""
+    """Number of the process among those that have had its pid during the trace, from 1."""
     files: int = 0
-    """How many it was the first one to map."""
+    """Number of files that it was the first one to map."""
 
     @property
     def space(self) -> AddressSpace:

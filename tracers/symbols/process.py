@@ -50,9 +50,9 @@ class ProcessSpaces:
     def __init__(self, fd_budget: int | None = None) -> None:
         """Spaces that hold at most ``fd_budget`` files open; see `Budget` for the default."""
         self.processes: dict[int, Process] = {}
-        """By number."""
+        """Processes by number."""
         self._replaced: dict[int, list[tuple[int, int]]] = {}
-        """For pids that came back, in order: when the next process began, and the number of the one before."""
+        """Processes of pids that came back, in order: when the next process began, and the number of the one before."""
         self._uses = Uses()
         self._next = NO_PID
         self.lost = dict.fromkeys(

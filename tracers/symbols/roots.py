@@ -23,7 +23,7 @@ class Roots:
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], Root] = {}
-        """By `Root.identity`."""
+        """Roots by `Root.identity`."""
         self._ours: tuple[int, int] | None = None
         self._next = 0.0
 

@@ -63,7 +63,7 @@ class _Place(NamedTuple):
     """Place where an address was found, and the name if there is one: the input of a frame."""
 
     reason: str
-    """Why there is no name; "" when there is one."""
+    """Reason why there is no name; "" when there is one."""
     name: str
     address: int
     module: Module | None = None

@@ -43,7 +43,7 @@ _SUFFIX, _ASIDE, _CLAIM = ".rows", ".aside", ".claim"
 _STALE_S = 3600
 """Age at which a file that was never completed is removed."""
 _CLAIM_S, _CLAIM_STEP_S = 60.0, 0.02
-"""How long to wait for another process that is compiling the same table, and how often to check."""
+"""Seconds to wait for another process that is compiling the same table, and between two checks."""
 
 _MAGIC = b"stallscope rows\0"
 _VERSION = 3

@@ -27,17 +27,17 @@ class Section(NamedTuple):
     is_eh: bool
     """True for .eh_frame, False for .debug_frame."""
     ends_at_zero: bool = False
-    """Its size is not known: it ends at the first record of length 0."""
+    """Whether the section's size is not known: it ends at the first record of length 0."""
     hints: NDArray[np.int64] | None = None
-    """Where frame descriptions begin, according to .eh_frame_hdr. Only used to read faster: hints that do not fit
-    the records' own lengths are ignored."""
+    """Begins of frame descriptions, according to .eh_frame_hdr. Only used to read faster: hints that do not fit the
+    records' own lengths are ignored."""
 
 
 class Records(NamedTuple):
     """All frame descriptions (FDEs), in the section's order."""
 
     cie_at: NDArray[np.int64]
-    """Where each one's CIE begins, according to the record; -1 if outside the section."""
+    """Begin of each one's CIE, according to the record; -1 if outside the section."""
     body: NDArray[np.int64]
     """Offset after the CIE pointer."""
     end: NDArray[np.int64]

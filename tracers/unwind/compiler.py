@@ -28,7 +28,7 @@ _BATCH = 1 << 18
 _MAX_PROGRAM = 1 << 20
 """Maximum size of one function's instructions, in bytes."""
 _MAX_INITIAL = 1 << 16
-"""The same for a CIE; also the number of bytes that are processed at once when CIEs are read."""
+"""Maximum size of a CIE's instructions, in bytes; also the bytes that are processed at once when CIEs are read."""
 _MAX_ROWS = 1 << 23
 _SPAN = 1 << 32
 """Range of a row's pc."""

@@ -31,11 +31,11 @@ class Request:
     elf: ElfFile
     path: str = ""
     processes: int = 1
-    """How many processes map it, as far as is known."""
+    """Number of processes that map it, as far as is known."""
     waits: bool = False
-    """It has been requested and there is no answer yet."""
+    """Whether it has been requested and there is no answer yet."""
     was_compiled: bool = False
-    """Its table was not in the cache and had to be compiled."""
+    """Whether its table was not in the cache and had to be compiled."""
 
 
 class State(NamedTuple):
@@ -58,7 +58,7 @@ class Compiling(Generic[R, T]):
         """``finish`` runs in the worker thread and turns a table into what `take` returns."""
         self.ready = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self.uncached = cache.problem
-        """Why tables cannot be kept for the next time; "" while they can."""
+        """Reason why tables cannot be kept for the next time; "" while they can."""
         self._cache = cache
         self._finish = finish
         self._pool: Pool[R] = Pool(cache.folder) if pool is None else pool

@@ -17,7 +17,7 @@ class Counts:
     bytes: int = 0
     """Kernel memory of the tables."""
     problem: str = ""
-    """Why the tables did not get their full budget."""
+    """Reason why the tables did not get their full budget; "" if they did."""
     files: int = 0
     """Files whose tables were loaded."""
     refused: dict[str, int] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Counts:
     compiled: int = 0
     """Files whose tables had to be compiled."""
     uncached: str = ""
-    """Why newly compiled tables cannot be kept for the next trace."""
+    """Reason why newly compiled tables cannot be kept for the next trace; "" if they can."""
 
     def notes(self, late: int, total: int) -> list[str]:
         """Notes for the user: of ``total`` ns in user code, ``late`` ns are in stacks that lacked a late table."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 CFA_REGISTER, CFA_OFFSET, RULE_RBP, RULE_RSP, RULE_RA = range(5)
-"""What an event can change: the column of a state, and the bit number in `Events.changes`."""
+"""Rules that an event can change: the column of a state, and the bit number in `Events.changes`."""
 COLUMNS = 5
 _CFA = 1 << CFA_REGISTER | 1 << CFA_OFFSET
 START = (1 << COLUMNS) - 1
@@ -62,7 +62,7 @@ class Programs(NamedTuple):
     """Instructions of functions, one row each, sorted by position, with at least one byte between them."""
 
     octets: NDArray[np.uint8]
-    """The section."""
+    """Bytes of the section."""
     begin: NDArray[np.int64]
     end: NDArray[np.int64]
     pc: NDArray[np.uint64]
@@ -95,7 +95,7 @@ class Events(NamedTuple):
     number: NDArray[np.int64]
     """The other new value: the CFA's offset in bytes, or a rule as packed by `rules.pack_rule`."""
     damaged: NDArray[np.bool_]
-    """Per program: its instructions make no sense, and its only event is its `START`."""
+    """Whether each program's instructions make no sense, and its only event is its `START`."""
 
 
 def read_events(programs: Programs, addresses: Addresses) -> Events:
@@ -129,7 +129,7 @@ class _Found(NamedTuple):
 
     part: NDArray[np.uint8]
     base: int
-    """Where ``part`` begins in the section."""
+    """Begin of ``part`` in the section."""
     at: NDArray[np.int64]
     op: NDArray[np.uint8]
     program: NDArray[np.int64]

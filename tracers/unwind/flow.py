@@ -15,7 +15,7 @@ from .jumptables import REACH, targets
 
 _MAX_RESTARTS = 64
 _BYTES_PER_STEP = 64
-"""To look for instructions in so many bytes takes as long as to follow one."""
+"""Bytes in which to look for instructions takes as long as to follow one."""
 _NEVER_GOES_ON = frozenset({"hlt", "ud0", "ud1", "ud2", "int3"})
 
 
@@ -48,9 +48,9 @@ class Flow:
         self.tails: set[int] = set()
         """Functions that it jumps to instead of returning."""
         self.leaves = False
-        """It returns itself, or jumps somewhere unknown."""
+        """Whether it returns itself, or jumps somewhere unknown."""
         self.jumps_blindly = False
-        """It jumps somewhere unknown."""
+        """Whether it jumps somewhere unknown."""
         self.steps = 0
         """Instructions followed, to bound the time that it takes."""
         self._most = most

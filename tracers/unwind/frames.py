@@ -28,7 +28,7 @@ Instruction = tuple[int, int, str, str]
 """(address, size, mnemonic, operands), as capstone's disasm_lite() gives them."""
 
 SAME, LOST, NOBODYS = "same", "lost", "nobody's"
-"""What rbp has, if not a place in the frame: the caller's value; anything; zero, which marks the outermost frame."""
+"""Content of rbp, if not a place in the frame: the caller's value; anything; zero, which marks the outermost frame."""
 _RSP = frozenset({"rsp", "esp", "sp", "spl"})
 _RBP = frozenset({"rbp", "ebp", "bp", "bpl"})
 _READS_ONLY = frozenset({"cmp", "test", "bt", "push", "jmp", "call", "nop"})

@@ -1,7 +1,4 @@
-"""Unwind rules of Go programs, from the table that Go's own runtime walks stacks by; stripped programs have it, too.
-
-The table is .gopclntab: src/runtime/symtab.go, src/internal/abi/symtab.go and src/debug/gosym/pclntab.go of Go's
-source, for Go 1.2, 1.16, 1.18 and 1.20 and newer (the layouts that these versions introduced).
+"""Unwind rules of Go programs, from the table that Go's own runtime walks stacks by (`images.go_table`).
 
 Goroutines and the scheduler have stacks of their own. Above the functions where these begin is nothing, or what is left
 of an earlier call: Go's tracebacks end there (`topofstack` in src/runtime/traceback.go), and so do ours.
@@ -14,19 +11,17 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from ..images.elf import ElfError, ElfFile
+from ..images.go_table import find_go_table, go_header
 from .rows import CFA_OFFSET, GAP, RBP_UNKNOWN, RSP, UNKNOWN, WORD, fits_cfa, pack
 
-_SECTIONS = b".gopclntab", b".data.rel.ro.gopclntab"
-_GO_2, _GO_16, _GO_18, _GO_20 = 0xFFFFFFFB, 0xFFFFFFFA, 0xFFFFFFF0, 0xFFFFFFF1
-_MAX_FUNCTIONS = 1 << 21
+_MAX_TABLE = 64 << 20
+"""Bytes of a table that are read."""
 _MAX_NAME = 64
 _MAX_ROWS = 1 << 21
 _MAX_SWITCHING = 4096
 """Maximum size of such a function, in bytes; they are small."""
 _MAX_STEPS = 1 << 16
 """Maximum number of changes of the stack pointer in one function."""
-_RELATIVE = 8
-"""R_X86_64_RELATIVE."""
 
 _OUTERMOST = frozenset({b"runtime.goexit", b"runtime.mstart", b"runtime.rt0_go"})
 """Functions that have no caller."""
@@ -38,7 +33,7 @@ class GoTable(NamedTuple):
     """Data that the rules are made from."""
 
     data: bytes
-    """The section's content."""
+    """Content of the table."""
     text: int
     """Virtual address that Go 1.18 and newer count functions from."""
 
@@ -56,17 +51,8 @@ class GoFunction(NamedTuple):
 
 def find_go(elf: ElfFile) -> GoTable | None:
     """The table of a 64-bit Go program; None when the file has none, or one of an unknown layout."""
-    for name in _SECTIONS:
-        data = elf.section(name)
-        if data is None or len(data) < 72:
-            continue
-        magic, zero, quantum, pointer = struct.unpack_from("<IHBB", data)
-        if magic not in (_GO_2, _GO_16, _GO_18, _GO_20) or (zero, quantum, pointer) != (0, 1, 8):
-            continue
-        header = elf.section_header(name)
-        text = _text_start(elf, data, int(header["addr"])) if magic in (_GO_18, _GO_20) else 0
-        return None if text is None else GoTable(data, text)
-    return None
+    place = find_go_table(elf)
+    return GoTable(elf.source.read(place.offset, min(place.size, _MAX_TABLE)), place.text) if place else None
 
 
 def go_functions(table: GoTable) -> list[GoFunction]:
@@ -136,18 +122,9 @@ def _word(depth: int) -> int:
 
 def _functions(table: GoTable) -> Iterator[GoFunction]:
     data = table.data
-    (magic,) = struct.unpack_from("<I", data)
-    new = magic in (_GO_18, _GO_20)
-    if magic == _GO_2:
-        (count,), names, steps, functab = struct.unpack_from("<Q", data, 8), 0, 0, 16
-    else:
-        fields = struct.unpack_from("<8Q", data, 8)
-        count, (names, _, _, steps, functab) = fields[0], fields[3:8] if new else fields[2:7]
-    if count > _MAX_FUNCTIONS:
-        raise ValueError
-    pair = struct.Struct("<II" if new else "<QQ")
-    fields_of = struct.Struct("<IiIII" if new else "<QiIII")
-    begin = functab if magic != _GO_2 else 0
+    count, names, steps, begin, functab, is_new = go_header(data)
+    pair = struct.Struct("<II" if is_new else "<QQ")
+    fields_of = struct.Struct("<IiIII" if is_new else "<QiIII")
     before = 0
     for i in range(count):
         (pc, at), (end, _) = (
@@ -193,15 +170,3 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
             return value, at
         shift += 7
     raise ElfError("damaged .gopclntab")
-
-
-def _text_start(elf: ElfFile, data: bytes, vaddr: int) -> int | None:
-    """The header's field; in position-independent programs it is empty, and a relocation has the address."""
-    (start,) = struct.unpack_from("<Q", data, 24)
-    if start:
-        return int(start)
-    relocations = elf.section(b".rela.dyn") or b""
-    for offset, info, addend in struct.iter_unpack("<QQq", relocations[: len(relocations) // 24 * 24]):
-        if offset == vaddr + 24 and info == _RELATIVE:
-            return int(addend)
-    return None

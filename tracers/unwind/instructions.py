@@ -21,7 +21,7 @@ INSTRUCTION, START = 1, 2
 """Marks of the first byte of an instruction, and of the byte before a program."""
 
 _FEW = 48
-"""Up to this number, stepping through programs one by one is faster."""
+"""Number of programs up to which stepping through them one by one is faster."""
 _MAX_BLOCK = 1 << 12
 """Maximum size of an expression, in bytes."""
 _TOO_LONG = 1 << 28

@@ -38,21 +38,21 @@ class _File(Request):
     tables: dict[int, int] = field(default_factory=dict)
     """Chunk to table number."""
     problem: str = ""
-    """Why there are none."""
+    """Reason why there are no tables; "" if there is none."""
     loaded: bool = False
     missed: set[int] = field(default_factory=set)
     """Tables that were missed and need room."""
     late: bool = False
-    """Its table was loaded while the trace was running."""
+    """Whether its table was loaded while the trace was running."""
 
 
 @dataclass(slots=True)
 class _Space:
     mappings: AddressSpace
     read_ns: int
-    """When the mappings were read, CLOCK_MONOTONIC."""
+    """Time when the mappings were read, CLOCK_MONOTONIC ns."""
     entries: dict[Mapping, list[tuple[int, int, int]]] = field(default_factory=dict)
-    """What was written for the probes, for the mappings that have tables."""
+    """Entries that were written for the probes, for the mappings that have tables."""
 
 
 class Loader:
@@ -65,7 +65,7 @@ class Loader:
         self._compiler: Compiling[_File, list[Chunk]] = Compiling(cache or TableCache(), _chunks)
         self._files: dict[tuple[int, int] | str, _File] = {}
         self._same: dict[tuple[int, int], _File] = {}
-        """By device and inode of the open file: the same file may be seen first by these, then by its build-id."""
+        """Files by device and inode of the open file: a file may be seen first by these, then by its build-id."""
         self._began = False
         self._owner: dict[int, _File] = {}
         """Table number to file."""
@@ -74,11 +74,11 @@ class Loader:
         self.is_over: Callable[[], bool] = lambda: False
         """Whether the trace is to end: then nothing more is asked for."""
         self._left_out: dict[int, int] = {}
-        """By process, how many of its files were not asked for."""
+        """Number of files that were not asked for, by process."""
         self._tried: dict[int, int] = {}
         """Missed table to the epoch in which it was last tried."""
         self._full = False
-        """From now on only missed tables are loaded, and others are evicted for them."""
+        """Whether only missed tables are loaded from now on, and others are evicted for them."""
 
     @property
     def ready(self) -> int:

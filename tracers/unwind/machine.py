@@ -38,7 +38,7 @@ class Rows(NamedTuple):
     location: NDArray[np.int64]
     """Bytes from the function's start."""
     word: NDArray[np.uint32]
-    """As packed by `rows.pack`."""
+    """Rules of each row as packed by `rows.pack`."""
     counts: NDArray[np.int64]
     """Number of rows per program, at least one. A program that makes no sense has one, `UNKNOWN`."""
 

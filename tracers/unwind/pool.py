@@ -47,7 +47,7 @@ class Job(Generic[Token]):
     size: int
     share: int = 1
     tries: int = 0
-    """How many processes have ended while compiling it."""
+    """Number of processes that have ended while compiling it."""
 
     @property
     def rank(self) -> float:
@@ -84,7 +84,7 @@ class Pool(Generic[Token]):
     pids: set[int] = field(default_factory=set)
     """All current and former processes."""
     _below: set[int] = field(default_factory=set)
-    """Those that they have forked."""
+    """Processes that the compiling ones have forked."""
     _waiting: list[Job[Token]] = field(default_factory=list)
     _urgent: list[Job[Token]] = field(default_factory=list)
     _workers: list[_Worker[Token]] = field(default_factory=list)

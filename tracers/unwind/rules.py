@@ -85,7 +85,7 @@ class States(NamedTuple):
 
     register: NDArray[np.int64]
     offset: NDArray[np.int64]
-    """If the CFA is an expression (register -1): the expression's place in the section, -1 for none."""
+    """Offset of the CFA; if the CFA is an expression (register -1): its place in the section, -1 for none."""
     rbp: NDArray[np.int64]
     """See `pack_rule`."""
     rsp: NDArray[np.int64]

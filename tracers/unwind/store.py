@@ -62,7 +62,7 @@ class Store:
         self._spaces: dict[int, _Block] = {}
         self._versions = 0
         self.problem = ""
-        """Why the rest of the budget is not available."""
+        """Reason why the rest of the budget is not available; "" if it is."""
         self._add_shard()  # takes milliseconds, too long for when the first program begins
 
     @property

@@ -20,7 +20,7 @@ class ReadOptions:
     inline: bool = False
     """Name inlined functions, using addr2line."""
     context: bool = False
-    """With ``inline``: include their file and line in the names."""
+    """Include file and line of inlined functions in their names, with ``inline``."""
     timeline: bool = True
     """Keep the time of each call in ``Profile.timeline``, if the format has it. Without it, less memory is needed."""
     in_order: bool = False

@@ -36,7 +36,7 @@ class Skipped:
         self._expected = expected
         self._first = 0
         self._reason = ""
-        """What was expected at the first error, if not the text that applies to all lines."""
+        """Text for what was expected at the first error, if it is not the one that applies to all lines; else ""."""
         self._errors = 0
         """Number of errors reported to `add` with a line."""
 

@@ -54,7 +54,7 @@ class StackTally:
         self._labels: dict[Labels, int] = {(): 0}
         self._texts: dict[bytes, tuple[int, int]] = {}
         self.known = self._texts.get
-        """For a cached text, its key and the number of its line breaks."""
+        """Lookup of a cached text: its key and the number of its line breaks; None if it is not cached."""
         self._cached = 0
 
     def remember(self, text: bytes, key: int) -> tuple[int, int]:

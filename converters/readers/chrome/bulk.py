@@ -25,7 +25,8 @@ _BETWEEN = re.compile(rb"\}[ \t\r\n]*,[ \t\r\n]*\{")
 _MAX_KNOWN = 1 << 15
 """Maximum number of known calls; each takes about as much memory as the text of an event."""
 _TRIAL, _WORTH = 10_000, 2
-"""If more of the events than this have to be parsed one by one, parsing all of them at once is faster."""
+"""Limit on events that are parsed one by one: the first number, plus the second one for each event that was not. Beyond
+it, parsing all of them at once is faster."""
 _MAX_BEHIND = 1 << 10
 """Maximum size of arguments that are kept as text, in bytes; longer ones are reduced to what is shown."""
 

@@ -85,9 +85,9 @@ class Calls:
         self.args: dict[int, Labels | bytes] | None = {} if keep_args else None
         """Record index to arguments, for records that have some."""
         self.first: int | None = None
-        """When the earliest call began."""
+        """Begin of the earliest call; None before any call."""
         self.last: int | None = None
-        """When the last call ended, of those that are shown and summed."""
+        """End of the last call of those that are shown and summed; None before any."""
         self._names = names
         self._done = END
         self._kept = 0

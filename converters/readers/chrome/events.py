@@ -51,7 +51,7 @@ class Events:
         self.others: dict[str, int] = {}
         """Number of events that have no place in a profile, by phase."""
         self.recording: dict[str, int] = {}
-        """By name, the time in ns of the spans for a profiler's own recording. With ``every_call`` these are calls."""
+        """Time in ns of the spans for a profiler's own recording, by name. With ``every_call`` these are calls."""
         self._every_call = every_call
         self._samples = samples
         self._lose = lose

@@ -45,7 +45,7 @@ class Frames:
         self._texts: list[str] = []
         """The names of the frames before that call."""
         self._plain: dict[str, dict[str, int]] = {}
-        """By category and name: frames without a file that do not represent labels."""
+        """Frames without a file that do not represent labels, by category and name."""
         self._known: dict[tuple[str, str, str, int], tuple[int, dict[str, str | int]]] = {}
 
     def of(self, event: dict[str, Any]) -> tuple[int, dict[str, str | int]]:

@@ -25,9 +25,9 @@ class Samples:
         """Number of samples with a time."""
         self._bad = 0
         self._cells: dict[tuple[Any, Any, Any], list[int]] = {}
-        """By process, thread and stack: number of samples, weight, and ns until the thread's next sample."""
+        """Number of samples, weight, and ns until the thread's next sample, by process, thread and stack."""
         self._last: dict[tuple[Any, Any], tuple[int, list[int]]] = {}
-        """For each thread, the time of its last sample, and that sample's cell."""
+        """Time of the last sample of each thread, and that sample's cell."""
         self._frames: dict[str, Any] = {}
         self._stacks: dict[str, Stack] = {}
 

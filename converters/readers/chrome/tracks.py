@@ -28,7 +28,7 @@ class Tracks:
         """Calls read since they were last summed."""
         self.timeline = timeline
         self.name_of: list[int] = []
-        """For each frame index, the index of its name in the trace."""
+        """Index of the name in the trace, for each frame index."""
         self._lose = lose
         self._fold = 0 if timeline else fold
         self._tracks: dict[tuple[Any, Any], Calls] = {}

@@ -138,7 +138,7 @@ class Profiles:
 
     def __init__(self) -> None:
         self._parts: dict[tuple[Any, Any], list[tuple[int, int, dict[str, Any]]]] = {}
-        """By process and the profile's id: time of the event, its number, its data."""
+        """Parts of profiles, by process and the profile's id: time of the event, its number, its data."""
         self._threads: dict[tuple[Any, Any], tuple[Any, Any]] = {}
         self._count = 0
 

@@ -55,7 +55,7 @@ class Frames:
         self.options = options
         self.inliner = _inliner() if options.inline else None
         self.frames: list[tuple[Frame, ...]] = [(), ()]
-        """By number, outermost first."""
+        """Frames by the number of their text, outermost first."""
         self.joined = False
         """Whether lines may have a source line after a `JOINT`."""
         self.plain = True

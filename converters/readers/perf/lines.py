@@ -30,7 +30,7 @@ _IDS = re.compile(rb"(\d+)(?:/+(\d*))?\Z")
 _CPU = re.compile(rb"\[\d+\]\Z")
 _ADDRESS = re.compile(rb"\s*(\w+)(?:\s+(.*))?\Z")
 _SHORT_FRAME = re.compile(rb"\s+([0-9a-f]+)(?:\s+(\S.*))?\Z")
-"""Without ``dso``, and possibly without ``sym``."""
+"""Line of a frame without ``dso``, and possibly without ``sym``."""
 _OFFSET = re.compile(rb"\+0x[\da-f]+\Z")
 _BRANCHES = re.compile(rb"\S/[MPN-]{1,3}/[X-]/[A-]/\d{1,10}(?:/\S*)?(?:\s|\Z)")
 _UNKNOWN = b"[unknown]"

@@ -89,12 +89,12 @@ class _Thread:
 
     def __init__(self) -> None:
         self.out: _Out | None = None
-        """How it was switched out; None while it is not waiting."""
+        """Wait into which the thread was switched out; None while it is not waiting."""
         self.state = ""
         """State of the wait, like `Event.state`."""
         self.begin = self.stack = 0
         self.woken: int | None = None
-        """When it became runnable."""
+        """Time when it became runnable; None if it did not."""
         self.delay: int | None = None
         """The delay reported by sched_stat_*."""
 
@@ -125,7 +125,7 @@ class _Reader:
         self._stacks = _Stacks(self.skipped, options)
         self._threads: dict[int, _Thread] = {}
         self._cells: dict[tuple[int | None, int, str, str], dict[int, _Cell]] = {}
-        """By pid, tid, comm and state."""
+        """Sums of waits by pid, tid, comm and state, and by stack."""
         self._counted: list[tuple[int, Labels, _Cell]] = []
         """All cells with their stacks and labels, in the order of the input."""
         self._labels: dict[tuple[int | None, int, str, str], Labels] = {}

@@ -64,7 +64,7 @@ class Event(NamedTuple):
     next_tid: int = 0
     next_comm: str = ""
     delay: int = 0
-    """ns, for stat_…"""
+    """Delay in ns that a tracepoint sched_stat_* reports; else 0."""
 
 
 def parse(line: bytes) -> Event | None:
@@ -145,7 +145,7 @@ class KnownParts(Generic[_Out, _Thread]):
         """Names of events that never describe a wait, whatever their fields."""
         self._make_out, self._find_thread = make_out, find_thread
         self._outs: dict[int | None, _Outs[_Out, _Thread]] = {}
-        """By process."""
+        """Cached switches out, by process."""
         self._nexts: tuple[_Known[bytes, _Thread], _Known[bytes, _Thread]] = _Known(), _Known()
         """One for each of the two formats of a switch."""
         self._sleeps: _Known[bytes, _Thread] = _Known()
@@ -206,7 +206,7 @@ class _Heads(dict[bytes, tuple[_Outs[_Out, _Thread], int]], Generic[_Out, _Threa
     def __init__(self) -> None:
         super().__init__()
         self.threads: _Known[bytes, _Outs[_Out, _Thread]] = _Known()
-        """By the part of the header before the time."""
+        """Switches out of the thread, by the part of the header before the time."""
 
     def __missing__(self, head: bytes) -> tuple[_Outs[_Out, _Thread], int]:
         thread, _, clock = head.rpartition(b" ")

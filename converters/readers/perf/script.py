@@ -34,7 +34,7 @@ _blocks = re.compile(SEPARATOR).split
 _SNIFFED = 200
 _FRAME = re.compile(rb"\s*(?=[a-f]*\d)[0-9a-f]{4,16} \S.* \(\S.*\)\s*\Z")
 _SHORT_FRAME = re.compile(rb"\s+(?=[a-f]*\d)[0-9a-f]{2,16}(?: \S.*)?\Z")
-"""Without ``dso``."""
+"""Line of a frame without ``dso``."""
 _MAX_CACHED = 64 << 20
 """Limit of the text for which results are cached, in bytes."""
 _MAX_LINES = 1 << 18
@@ -47,7 +47,7 @@ _TIMED = re.compile(rb"(?:(?:cpu|task)-clock|sched:sched_stat_(?:runtime|wait|sl
 _MAX_EVENTS = 100
 _HEADLESS_KEY = b""
 _ODD = b"\n", b"1", b""
-"""For a header whose first word is not a thread: the sample has to be read line by line."""
+"""Result for a header whose first word is not a thread: the sample has to be read line by line."""
 _NO_LEAF = b"\n", b"", 0, 0
 """Initial entry in `_Callers`: no line begins like this."""
 _COLON, _SPACE, _TAB = b": \t"
@@ -101,9 +101,9 @@ class _Names:
     def __init__(self, frames: Frames, java: bool) -> None:
         self.lines = FrameLines(frames, java=java)
         self.leaves: dict[bytes, int] = {}
-        """Like `lines`, for leaves: there are more of them, and only some occur often."""
+        """Numbers of lines of leaves: apart from `lines`, since there are more of them, and only some occur often."""
         self.callers: dict[bytes, _Callers] = {}
-        """By the text below the leaf's line."""
+        """Cached callers, by the text below the leaf's line."""
 
     def find_leaf(self, line: bytes, known: _Callers) -> int:
         """The number of a line that ``known`` does not have: the first leaf's function is cached in ``known``, the
@@ -144,10 +144,10 @@ class _Tally:
         self._names = {java: _Names(self.frames, java) for java in (False, True)}
         self._labels: dict[Labels | None, int] = {None: 0}
         self._headless = _Thread(0, self._names[False])
-        """For samples without a header, which is all of them with -F ip,sym."""
+        """Stand-in for the header of samples without one, which is all of them with -F ip,sym."""
         self._threads = {_HEADLESS_KEY: self._headless}
         self._cells: defaultdict[tuple[int, ...], _Cells] = defaultdict(dict)
-        """By the frame numbers of the leaf's callers, innermost first."""
+        """Sums of samples, by the frame numbers of the leaf's callers, innermost first."""
         self._cached = 0
         self._line = 1
         # State of a sample that is read line by line: only such a sample can continue in the next chunk.

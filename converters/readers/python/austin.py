@@ -34,7 +34,7 @@ MODES = {
         (FREED, ValueType("freed", "bytes")),
     ),
 }
-"""By mode: index in a cell and value type of each column but the last, the count."""
+"""Columns of each mode: index in a cell and value type of each column but the last, the count."""
 
 _MAX_DIGITS = 18
 _MAX_CACHED = 64 << 20
@@ -44,7 +44,7 @@ _MAX_METADATA = 100
 _LONGEST = 1 << 14
 """Characters of a frame whose file has semicolons."""
 _SAMPLE = re.compile(rb"(?:P\d{1,18};T|Process \d{1,18};Thread |Thread )[^; ]+[; ]")
-"""How a sample begins; it ends in a number."""
+"""Begin of a sample, which ends in a number."""
 _META = re.compile(rb"# ([\w-]{1,40}): ([^\n]{0,200})\Z")
 _PROCESS = re.compile(r"(?:P|Process )(\d{1,18})\Z")
 _THREAD = re.compile(r"(?:T|Thread )(?:(\d{1,9}):)?(\w{1,40})\Z")

@@ -70,7 +70,7 @@ class _Dumps:
         self._process: dict[str, str | int] = {}
         self._thread: Labels | None = None
         self._stack: list[Frame] = []
-        """Innermost frame first."""
+        """Frames of the thread so far, innermost first."""
         self._line = 0
 
     def add(self, line: bytes) -> None:

@@ -26,7 +26,7 @@ class Frames:
         self._frames: list[Frame] = []
         self._first: dict[Frame, int] = {}
         self.firsts = array("I")
-        """For each frame index, the index of the first equal frame in the table."""
+        """Index of the first equal frame in the table, for each frame index."""
         self._wrong = "shared should be a JSON object"
 
     def __len__(self) -> int:

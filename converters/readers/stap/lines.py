@@ -59,7 +59,7 @@ class Wait(NamedTuple):
     blocked: int
     runnable: int
     is_open: bool = False
-    """It goes on as the trace ends."""
+    """Whether the wait goes on as the trace ends."""
 
 
 class Name(NamedTuple):
@@ -135,7 +135,7 @@ class Descriptor(NamedTuple):
     mode: int
     """st_mode; 0: it is no open file."""
     device: int
-    """As the kernel has it: major << 20 | minor; of its file system, if it is no device."""
+    """Number of the device as the kernel has it, major << 20 | minor; that of the file system, if it is no device."""
     filesystem: bytes
     basename: bytes
 
@@ -153,7 +153,7 @@ class IoctlCall(NamedTuple):
     error: int
     """errno; 0: none."""
     is_open: bool
-    """It goes on as the trace ends."""
+    """Whether the call goes on as the trace ends."""
 
 
 class FunctionCall(NamedTuple):
@@ -168,7 +168,7 @@ class FunctionCall(NamedTuple):
     result: int
     function: str
     is_open: bool
-    """It goes on as the trace ends."""
+    """Whether the call goes on as the trace ends."""
 
 
 class Woken(NamedTuple):
@@ -184,7 +184,7 @@ class Woken(NamedTuple):
     context: str
     """t: the thread; s: a softirq; d: an interrupt of a device; c: of the core's timer; h: another one."""
     number: int
-    """Of the interrupt or softirq."""
+    """Number of the interrupt or softirq."""
 
 
 class SleepsAt(NamedTuple):
@@ -264,7 +264,7 @@ _MADE: tuple[tuple[re.Pattern[bytes], Callable[[re.Match[bytes]], Line | None]],
     (_CALL, _call),
     (_DESCRIPTOR, _descriptor),
 )
-"""Of each kind of line, the most frequent first."""
+"""Makers of the kinds of lines: pattern and function of each, the most frequent first."""
 
 
 class Lines:
@@ -274,13 +274,13 @@ class Lines:
         self.began = 0
         """CLOCK_MONOTONIC ns, 0 before the first line."""
         self.wall = 0
-        """Unix epoch, ns, at the same time."""
+        """Wall-clock time when ``began`` was, Unix epoch ns."""
         self.version = 0
         self.printed: int | None = None
         """Number of lines that the script says it has printed; None: it did not come to its end."""
         self.lost = Counter({"events": 0, "lines not understood": 0, "stacks": 0, "threads": 0})
         self.stopped = 0
-        """When the script was stopped, CLOCK_MONOTONIC ns; 0: it was not, or not all of its lines have come."""
+        """Time when the script was stopped, CLOCK_MONOTONIC ns; 0: it was not, or not all of its lines have come."""
         self.cost = 0
         """ns that the script's probes took together; 0: not known."""
         self._read = 0

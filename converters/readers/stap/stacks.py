@@ -20,9 +20,9 @@ _NAMED = re.compile(r"(.+)\+0x([0-9a-f]+)/0x([0-9a-f]+)(?: \[(.*)\])?\Z", re.DOT
 _IN_MODULE = re.compile(r"(?:0x)?[0-9a-f]+ \[(.*)\+0x([0-9a-f]+)/0x([0-9a-f]+)\]\Z", re.DOTALL)
 _ADDRESS = re.compile(r"0x([0-9a-f]{1,16})\b")
 _OURS = ("[stallscope_", "[stap_")
-"""How the names of the modules that trace begin."""
+"""Begins of the names of the modules that trace."""
 _INTERNAL = "__GI_"
-"""How glibc's names for its own use of a function begin."""
+"""Begin of glibc's names for its own use of a function."""
 _SYMBOL_VERSION = re.compile(r"@+[A-Za-z_][\w.]*\Z")
 
 
@@ -41,11 +41,11 @@ class UserPlace(NamedTuple):
     symbol: str
     """The nearest one below that SystemTap knows, which may end long before; "": the module has none of the file."""
     offset: int
-    """From the symbol, or from where the file is mapped."""
+    """Bytes from the symbol, or from where the file is mapped."""
     size: int
-    """From the symbol to the next one that SystemTap knows, 0 after the last; or of the mapping."""
+    """Bytes from the symbol to the next one that SystemTap knows, 0 after the last; or of the mapping."""
     path: str
-    """Of the file, "" where it is not known."""
+    """Path of the file, "" where it is not known."""
 
 
 class UserNames(Protocol):

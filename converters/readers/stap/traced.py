@@ -38,7 +38,7 @@ _TITLES = {
     "samples": "Samples of what runs",
     "waits": "Off-CPU time",
 }
-"""By what is shown of a text that has several: the first of them that it has."""
+"""Titles by what is shown of a text that has several: the first of them that it has."""
 
 
 class _Key(NamedTuple):

@@ -94,7 +94,7 @@ class _Report:
         """Number of a path + number of a frame below it → number of the path to that frame: the next multiple of
         _STEP; 0 is the root."""
         self._sums: list[dict[int, float]] = [{} for _ in columns.values]
-        """For each value, the sums by path; all have the same paths."""
+        """Sums by path, for each value; all have the same paths."""
 
     def add(self, lines: list[str]) -> None:
         """Adds the next rows."""
@@ -174,7 +174,7 @@ class _Tree(_Report):
         self._totals: set[int] = set()
         """Frames that are not functions if they are at the root."""
         self._above = [0] * (MAX_DEPTH + 1)
-        """By number of spaces: the path above a row with this many."""
+        """Paths above a row, by the row's number of spaces."""
         self._root, self._end = MAX_DEPTH, 0
         """Spaces of the last row at the root; ``_above`` is known for fewer spaces than ``_end``."""
 

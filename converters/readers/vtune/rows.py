@@ -44,7 +44,7 @@ class Columns(NamedTuple):
     file: int
     values: list[tuple[int, ValueType]]
     text: str
-    """The header itself."""
+    """Text of the header."""
 
     @property
     def upwards(self) -> bool:
@@ -122,7 +122,7 @@ class Rows(dict[str, Row]):
         wanted = {piece for piece, _ in self._pieces}
         self._others: Callable[[list[str]], Any] = itemgetter(*(i for i in range(self._cuts + 1) if i not in wanted))
         self._known: dict[Any, tuple[int, int]] = {}
-        """By the pieces that are not values."""
+        """Numbers of known rows, by the pieces that are not values."""
         self._is_indented = columns.tree == 0
         """Whether leading spaces of a row add to its first number, and mean nothing else."""
         self._cached = 0

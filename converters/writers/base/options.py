@@ -55,9 +55,9 @@ class WriteOptions:
     palette: str = ""
     """A name of `writers.colors.palette.PALETTES`; "" chooses one by what is measured."""
     both: bool = False
-    """Of a comparison: sizes are those of the larger side, not of the value that is shown."""
+    """Sizes of a comparison are those of the larger side, not of the value that is shown."""
     negate: bool = False
-    """In a comparison: blue has grown, red has shrunk."""
+    """Colours of a comparison are exchanged: blue has grown, red has shrunk."""
     background: str = ""
     """One of `writers.colors.background.TINTS`, or ``#rrggbb``; "" is white."""
     font: str = ""
@@ -73,9 +73,9 @@ class WriteOptions:
     rows: int = 40
     """Maximum number of rows in a table."""
     by: str = "thread"
-    """What a node of a wait-for graph is: a thread or a process."""
+    """Kind of the nodes of a wait-for graph: a thread or a process."""
     mode: int = PRIVATE
-    """Of the file."""
+    """Mode of the file."""
     idle: bool = False
     """Drawings of a wait-for graph also show what idle threads wait for."""
 

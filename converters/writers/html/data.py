@@ -53,11 +53,11 @@ class _Forest:
     added: array[int]
     nodes: array[int]
     own: list[int]
-    """Per key: the chosen value of the stacks that end with it."""
+    """Chosen value of the stacks that end with each key."""
     marks: list[str]
-    """Per key: the value of the palette's label that accounts for most of the chosen value of its stacks."""
+    """Value of the palette's label that accounts for most of the chosen value of the stacks of each key."""
     node_marks: list[str]
-    """The same per node; empty without a label."""
+    """Value of the palette's label that accounts for most of each node; empty without a label."""
 
 
 def pack(profile: Profile, options: WriteOptions, palette: Palette) -> bytes:

@@ -33,7 +33,7 @@ class _Core(NamedTuple):
 
     cpu: int
     switches: Array
-    """Without the first entry of `tenants`, which is not a switch."""
+    """Switches without the first entry of `tenants`, which is not a switch."""
     wakeups: Array
     """Wake-ups that can have the compact form."""
     events: Array

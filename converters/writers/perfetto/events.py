@@ -21,7 +21,7 @@ _TIMESTAMP, _PID, _COMMON_FLAGS = 1, 2, 5
 _SCHED_SWITCH, _SCHED_WAKING, _SCHED_WAKEUP_NEW = 4, 20, 114
 _TASK_NEWTASK, _PROCESS_EXIT, _PROCESS_FREE = 235, 238, 240
 _CLONE_THREAD = 0x10000
-"""From include/uapi/linux/sched.h: the new thread belongs to the process of its parent."""
+"""Flag of include/uapi/linux/sched.h: the new thread belongs to the process of its parent."""
 HARD_INTERRUPT = 0x08
 """TRACE_FLAG_HARDIRQ from include/linux/trace_events.h."""
 

@@ -50,7 +50,7 @@ class StackFrames:
     def __init__(self, stacks: list[Stack]) -> None:
         self._numbers: dict[tuple[int, Frame], int] = {}
         self.innermost = [self._number(stack) for stack in stacks]
-        """By stack; 0 for an empty one."""
+        """Number of the innermost frame of each stack; 0 for an empty one."""
 
     def _number(self, stack: Stack) -> int:
         parent = 0

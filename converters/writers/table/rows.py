@@ -70,7 +70,7 @@ class _Sums(NamedTuple):
     own_before: int
     total_before: int
     charged: int = 0
-    """By how much ``own`` has changed, for a function of a program including what the kernel did for it."""
+    """Change of ``own``, for a function of a program including what the kernel did for it."""
 
 
 def tables(profile: Profile, options: WriteOptions) -> Iterator[Table]:

@@ -16,7 +16,7 @@ from ...model.waits_for import COLUMN, PROCESS, THREAD, Node, WaitGraph, by_proc
 from ..base.options import WriteOptions
 
 _NODES, _EDGES = 2_000, 10_000
-"""So many nodes and edges are written; what is rarer is in a node ``[other]``."""
+"""Most nodes and edges that are written; what is rarer is in a node ``[other]``."""
 _DRAWN_NODES, _DRAWN_EDGES = 40, 80
 _FAINT = 0.005
 """Edges with a smaller share of all waiting are not drawn."""
@@ -36,7 +36,7 @@ class Point(NamedTuple):
     traced: bool
     idle: bool
     knot: int
-    """So many-th knot, by time, that it is in; 0: none."""
+    """Number of the knot, by time, that it is in; 0: none."""
     waits: int
     """ns that it was blocked."""
     blocks: int

@@ -15,14 +15,14 @@ from ..svg.text import markup
 from .graph import Arrow, Picture, Point, picture, several_processes
 
 _NODES = 24
-"""So many nodes fit on a circle: those of the widest edges."""
+"""Number of nodes that fit on a circle: those of the widest edges."""
 _WIDTH, _HEIGHT, _RADIUS = 900, 620, 240
 _ROWS = 40
 _WIDEST = 9.0
 _LABEL = 34
 """Characters of a name in the drawing."""
 _BEND = 0.18
-"""How far an edge bends, in terms of its length: so that one there and one back are two."""
+"""Bend of an edge, in terms of its length: so that one there and one back are two."""
 
 
 def section(profile: Profile, options: WriteOptions) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from file_lock_profiles import SEEN
 from stallscope.converters.facts.accounts import with_one_account_each
 from stallscope.converters.facts.contention import contention_of
 from stallscope.converters.facts.gil import gil_shares
@@ -83,3 +84,10 @@ def test_a_thread_id_that_was_used_twice_has_two_accounts() -> None:
         *((9, 7, True, 4), (9, -1, False, 2)),
         *[(3 << 32, 0, False, 2)] * 2,
     ]
+
+
+def test_looks_at_locks_on_files_are_added_up() -> None:
+    one, two = replace(SEEN, seen=3, looks=4), replace(SEEN, seen=5, looks=5)
+    other = replace(SEEN, owner_pid=8)
+    profile = with_one_account_each(Profile([], file_locks=[one, other, two]))
+    assert [(each.owner_pid, each.seen, each.looks) for each in profile.file_locks] == [(9, 8, 9), (8, 10, 10)]

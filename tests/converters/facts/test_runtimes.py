@@ -62,8 +62,30 @@ def test_go_s_library_is_told_by_the_function_that_the_program_calls() -> None:
 @pytest.mark.parametrize(
     ("names", "expected"),
     [
+        (("systemstack.abi0", "gcMarkDone.func1", "forEachP", "notetsleep_internal", "futexsleep"), "forEachP"),
+        (("mcall", "park_m", "schedule", "lock2", "futexsleep"), "lock2"),
+        (("mcall", "futexsleep"), "futex"),
+        (("futexsleep",), "futex"),
+    ],
+)
+def test_the_runtime_s_own_waits_are_told_by_what_waits(names: tuple[str, ...], expected: str) -> None:
+    stack = go(*(f"runtime.{name}" for name in (*names, "futex.abi0")))
+    assert site(stack + FUTEX).frames == (f"runtime.{expected}",)
+    # What a function of the program calls is told as ever, and a function of C may be called like one of Go's runtime.
+    assert site(go("main.f", "runtime.mallocgc", "runtime.lock2", "runtime.futex.abi0") + FUTEX).frames == (
+        "main.f",
+        "runtime.mallocgc",
+    )
+    assert site(user(LIBC, "start_thread", "futex") + FUTEX).frames == ("futex",)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
         (("runtime.mcall", "runtime.schedule", "runtime.findRunnable", "runtime.stopm"), "runtime.findRunnable"),
         (("runtime.mstart1", "runtime.sysmon", "runtime.usleep"), "runtime.sysmon"),
+        (("runtime.mcall", "runtime.schedule", "runtime.stoplockedm", "runtime.mPark"), "runtime.stoplockedm"),
+        (("runtime.mcall", "runtime.schedule", "runtime.execute"), ""),
         (("clone3", "WatcherThread::run()", "WatcherThread::sleep() const"), ""),
         (("clone3", "GangWorker::run()", "GangWorker::loop()", "PosixSemaphore::wait()"), ""),
         (("main.main", "main.findRunnable"), ""),

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
-from stallscope.converters.facts.scripts import with_scripts
+from stallscope.converters.facts.scripts import named_locks, with_scripts
 from stallscope.converters.model import Profile
+from stallscope.converters.model.locks import LockThread, LockTimes
 from stallscope.converters.model.processes import ProcessTimes
 from stallscope.converters.summary.figures import Process
 from stallscope.converters.summary.render import render
@@ -69,3 +71,17 @@ def test_hostile_scripts_are_printed_escaped() -> None:
 def test_nothing_changes_without_scripts() -> None:
     profile = interpreters("", "")
     assert with_scripts(profile) == (profile, {})
+
+
+def test_who_waits_for_locks_and_has_them_has_the_name_with_the_script() -> None:
+    waiter, holder = LockThread("python3", "python3", 7, 7), LockThread("python3", "saver", 9, 10)
+    of = LockTimes("m", "mutex", "shared", waiters=[waiter], holders=[holder])
+    (found,) = named_locks([of], {7: "python3 load.py", 9: "python3 import.py", 0: "x"})
+    assert (found.waiters[0].process, found.waiters[0].thread) == ("python3 load.py", "python3 load.py")
+    assert (found.holders[0].process, found.holders[0].thread) == ("python3 import.py", "saver")
+    assert found.process == ""
+    of_one = replace(of, process="python3", pid=9)
+    (found,) = named_locks([of_one], {7: "python3 load.py", 9: "python3 import.py"})
+    assert (found.process, found.holders[0].process) == ("python3 import.py", "python3")  # told once
+    (other,) = named_locks([of], {7: "python3.11", 9: "gzip x"})
+    assert (other.waiters, other.holders) == ([waiter], [holder])

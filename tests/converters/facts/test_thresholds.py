@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import blame_pins
@@ -14,8 +15,10 @@ import pins
 import pytest
 import row_pins
 import said_pins as said
+from file_lock_profiles import SEEN
 from lock_profiles import lock
 from stallscope.converters.facts import thresholds
+from stallscope.converters.facts.file_locks import file_holder
 from stallscope.converters.facts.thresholds import Limit, Threshold
 from stallscope.converters.rules import gil_main, processes_anew, reclaim, turns
 from stallscope.converters.rules.ranking import judge
@@ -26,6 +29,7 @@ from verdict_profiles import (
     FSYNC,
     SWAP_IN,
     blocked,
+    handing_on,
     held_by_gil,
     herd,
     one,
@@ -47,6 +51,12 @@ def take_turns(threads: int = 4, used: float = 1.0, **given: float) -> bool:
 
 def gets_memory(of_hundred: int) -> bool:
     return bool(reclaim.find(facts_of(sampled(SWAP_IN, COMPUTE, samples=(of_hundred, 100 - of_hundred)))))
+
+
+def had_always(looks: float) -> bool:
+    """Whether a lock on a file that was had at so many looks was always had."""
+    found = file_holder([replace(SEEN, seen=round(looks), looks=round(looks))], (1,), (1,), 1)
+    return found is not None and found.always
 
 
 class Pin(NamedTuple):
@@ -122,6 +132,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "BLOCKED_ITSELF": (Pin(0.79, 0.81, blame_pins.blocked_itself),),
     "HELD_MATTERS": (Pin(0.199, 0.201, lambda x: blame_pins.has_it(10 * x, 10 * x)),),
     "HELD_MOSTLY": (Pin(0.49, 0.51, lambda x: blame_pins.has_it(4, 4 * x)),),
+    "LOOKS": (Pin(1, 2, had_always),),
     "HOLDER_SHARE": (Pin(0.099, 0.101, blame_pins.having),),
     "CONVOY_TIME": (Pin(99_000_000, 101_000_000, lambda x: fact_pins.is_in_convoy(x, 50)),),
     "CONVOY_WAITS": (Pin(19, 20, lambda x: fact_pins.is_in_convoy(SECOND, x)),),
@@ -130,6 +141,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "HERD_WAKEUPS": (Pin(99, 100, lambda x: pins.is_herd(herd(often=x))),),
     "HERD_ALIKE": (Pin(0.66, 0.67, lambda x: pins.is_herd(herd(last=x))),),
     "CROWDED": (Pin(1.19, 1.21, lambda x: pins.is_crowd(8, cores=2, waits=4 * x - 2)),),
+    "HANDS_ON": (Pin(99_000, 101_000, lambda x: judge(facts_of(handing_on(round(x)))).verdicts[0].rule),),
     "CROWD_WAITS": (Pin(0.195, 0.205, lambda x: pins.is_crowd(8, cores=8 * (1 - x), waits=8 * x)),),
     "CROWD_CORE": (
         Pin(0.049, 0.051, lambda x: pins.is_crowd(2, cores=0.15, waits=x)),
@@ -249,7 +261,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "STEP_ROW": (Pin(0.0099, 0.0101, row_pins.step_row),),
     "MATRIX_FROM": (Pin(2, 3, row_pins.has_matrix),),
 }
-"""By the names of thresholds: a new one needs one, too."""
+"""Pins by the names of thresholds: a new one needs one, too."""
 
 LIMITS: dict[str, Pin] = {
     "INNERMOST": Pin(4, 5, limits.waits_for_peer),
@@ -270,7 +282,7 @@ LIMITS: dict[str, Pin] = {
     "PIDS_IN_COMMAND": Pin(4, 5, limits.chosen_by_pid),
     "IOCTLS_NAMED": Pin(2, 3, limits.ioctls_named),
 }
-"""Of sentences and commands. What tables show, or a profile keeps, is in their modules' tests."""
+"""Pins of the limits of sentences and commands. What tables show, or a profile keeps, is in their modules' tests."""
 
 ALL = [(name, pin) for name, pins in PINS.items() for pin in pins]
 

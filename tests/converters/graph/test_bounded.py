@@ -49,6 +49,14 @@ def test_redistributed_time_counts_too() -> None:
     assert set(graph.edges) == {(node(7), node(101)), (node(101), node(102)), (node(7), OTHERS)}
 
 
+def test_who_only_ends_chains_is_no_rare_one() -> None:
+    """Threads between are left out, with their edges."""
+    chain = chained(7, 7, 90, ("app-7", 8, "io"), ("p-102", 102, "t"))
+    graph = without_victims(waits_for(profile_of(chain)), {Node(THREAD, 7, 8)})
+    graph.edges = {pair: edge for pair, edge in graph.edges.items() if node(102) not in pair}
+    assert set(bounded(graph, 3, 10).ends) == {(node(7), node(102))}
+
+
 def test_without_what_some_wait_for() -> None:
     graph = waits_for(profile_of(chained(7, 7, 5, ("[timer]", 0, "")), chained(7, 8, 6, ("app-7", 7, "t"))))
     left = without_victims(graph, {node(7)})

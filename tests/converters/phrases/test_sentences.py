@@ -46,7 +46,7 @@ def said(made: Profile, rule: str) -> str:
 
 
 TOLD_APART = ("still", "holder", "ends-with")
-"""Of which the sentences tell together, or of one of them."""
+"""Rules of whose verdicts the sentences tell together, or of one of them."""
 BEGINS = {
     "all-wait": "No thread of app moved at all: they wait for each other, in main → finish → pthread_join, pool_main →",
     "idle": "Hardly anything runs: the main thread of srv waits for events for 99.9 % of the time, in main → serve →",

@@ -15,7 +15,9 @@ from stallscope.converters.pprof.display import decoded, encoded
 
 STEP = step_of("trace-wakeup -n 'a b' -d 5 -- make -j4", "who ends these waits")
 FULL = Display(CallsView("p99", "thread", 7, 0, places=True), shows_idle=True, next_step=STEP)
-HOSTILE = Display(next_step=NextStep("\x1b[2J", Whom(("\udcff",)), ("-d", "5"), "[red]", ("x y",), sudo=True))
+HOSTILE = Display(
+    next_step=NextStep("trace-func", Whom(("-n", "\udcff\x1b[2J")), ("-d", "5"), "path", ("x y",), sudo=True)
+)
 
 
 @pytest.mark.parametrize("display", [None, Display(), FULL, HOSTILE])

@@ -16,6 +16,7 @@ from stallscope.converters.model.asked_values import AskedValues
 from stallscope.converters.model.call_ioctls import CallIoctls
 from stallscope.converters.model.calls import BUCKETS, CallTimes
 from stallscope.converters.model.copies import Copies
+from stallscope.converters.model.file_locks import FileLock
 from stallscope.converters.model.neighbours import Neighbour
 from stallscope.converters.model.processes import (
     LATENCY_BUCKETS,
@@ -59,8 +60,10 @@ _CALLS = partial(
 )
 CALLS = _CALLS(threads=st.lists(_CALLS(tid=UINT64, tid_life=UINT64, thread=TEXT), max_size=2))
 LABELS = st.dictionaries(TEXT, TEXT | INT64, max_size=4).map(lambda labels: tuple(sorted(labels.items())))
-COUNTS = st.dictionaries(TEXT, st.integers(0), max_size=3)
-THREADS = st.builds(ThreadTimes, *[INT64, TEXT, INT64, TEXT, INT64, INT64, INT64, COUNTS, INT64], st.booleans(), INT64)
+COUNTS = st.dictionaries(TEXT, UINT64, max_size=3)
+WALLS, PARTS = st.integers(2**60, 2**63), st.integers(0, 2**58)
+BLOCKED = st.dictionaries(TEXT, PARTS, max_size=3)
+THREADS = st.builds(ThreadTimes, INT64, TEXT, INT64, TEXT, WALLS, PARTS, PARTS, BLOCKED, UINT64, st.booleans(), INT64)
 LIMITS = st.builds(CpuLimit, TEXT, UINT64, st.integers(1, 10**6), UINT64, UINT64, UINT64)
 PROCESSES = st.builds(
     ProcessTimes,
@@ -98,6 +101,9 @@ OBJECTS = st.builds(
     WaitObject, UINT64, *[TEXT] * 3, TEXT, UINT64, TEXT, TEXT, st.booleans(), TEXT,
     st.lists(st.builds(ObjectEnd, TEXT, UINT64), max_size=2), UINT64,
 )  # fmt: skip
+FILE_LOCKS = st.builds(
+    FileLock, TEXT, TEXT, UINT64, TEXT, UINT64, st.booleans(), UINT64, TEXT, *[UINT64] * 4, TEXT, *[UINT64] * 4
+)
 NEIGHBOURS = st.builds(Neighbour, TEXT, UINT64, UINT64, st.sampled_from(["", "0-3,8"]))
 
 
@@ -121,6 +127,7 @@ def profiles(draw: st.DrawFn) -> Profile:
         call_ioctls=draw(st.lists(CALL_IOCTLS, max_size=2)),
         answers=draw(st.lists(ANSWERS, max_size=2)),
         copies=draw(st.lists(COPIES, max_size=2)),
+        file_locks=draw(st.lists(FILE_LOCKS, max_size=2)),
         neighbours=draw(st.lists(NEIGHBOURS, max_size=2)),
         objects=draw(st.lists(OBJECTS, max_size=2)),
         lost=draw(COUNTS),

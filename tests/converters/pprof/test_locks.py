@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import io
-from dataclasses import asdict
+import json
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
+from file_lock_profiles import SEEN
 from lock_profiles import HOSTILE, lock
 from stallscope.converters import pprof
 from stallscope.converters.model import Profile, ValueType
 from stallscope.converters.model.gil import GilThread, GilTimes
+from stallscope.converters.pprof import metadata
 from stallscope.converters.pprof.locks import decoded, decoded_gil
 
 
@@ -67,3 +70,23 @@ def test_waits_for_the_interpreter_lock_survive() -> None:
 def test_waits_for_the_interpreter_lock_that_others_have_changed(changed: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"lock|list expected"):
         decoded_gil({**asdict(gil()), **changed})
+
+
+def saved(profile: Profile) -> Profile:
+    file = io.BytesIO()
+    pprof.save(profile, file)
+    file.seek(0)
+    return pprof.load(file)
+
+
+def test_locks_on_files_survive() -> None:
+    locks = [SEEN, replace(SEEN, owner=HOSTILE, path=HOSTILE, owner_ended=True, inode=(1 << 64) - 1)]
+    assert saved(Profile([ValueType("blocked", "nanoseconds")], file_locks=locks)).file_locks == locks
+    assert saved(Profile([ValueType("blocked", "nanoseconds")])).file_locks == []
+
+
+@pytest.mark.parametrize("changed", [{"pid": -1}, {"path": 5}, {"owner_ended": 1}, {"seen": 1 << 64}, {"more": 1}])
+def test_locks_on_files_that_others_have_changed(changed: dict[str, Any]) -> None:
+    text = json.dumps({"version": 1, "value_types": [], "file_locks": [{**asdict(SEEN), **changed}]})
+    with pytest.raises(ValueError, match=r"expected|what calls made"):
+        metadata.decode(text, Profile([]))

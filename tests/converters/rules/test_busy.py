@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from idle_hosts import SLEEP as TICK
+from idle_hosts import TIMER, Host
 from stallscope.converters.model import Profile
 from stallscope.converters.rules.busy import Busy, LostIn, busy, confidence, find, lost_in
 from summary_profiles import MS, MUTEX, READ, SECOND, SLEEP, SPIN, facts_of, waiting
@@ -84,3 +88,16 @@ def test_who_mostly_waits_for_a_core(runnable: int, kind: str) -> None:
     profile = one(SPIN, runnable * SECOND, runs=(10 - runnable) * SECOND, state="runnable-preempted")
     (verdict,) = find(facts_of(profile))
     assert verdict.kind == kind
+
+
+@pytest.mark.parametrize(("waits_ms", "found"), [(920, False), (420, True)])
+def test_idle_threads_that_only_wake_up_late(waits_ms: int, found: bool) -> None:
+    """Threads that sleep in a steady interval, and wait for a core after each sleep, may be told or not."""
+    profile = Host().wait(7, 7, TICK, waits_ms, TIMER, each=10).made()
+    (thread,) = profile.threads
+    thread.runnable, thread.on_cpu = thread.on_cpu, 0
+    facts = facts_of(profile)
+    facts.roles = replace(facts.roles, idle=frozenset(((7, 7),)))
+    assert bool(find(facts)) is found
+    facts.roles = replace(facts.roles, idle=frozenset())
+    assert find(facts), "it is not known to be idle"

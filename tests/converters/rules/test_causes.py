@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+from stallscope.converters.facts.wait_sums import Thread
 from stallscope.converters.model import Profile
 from stallscope.converters.model.wait_objects import LABEL, PIPE, WRITES, ObjectEnd, WaitObject
 from stallscope.converters.rules.causes import cause_of, without
@@ -142,3 +144,13 @@ def test_who_waits_for_others_all_the_time_has_ended_no_wait() -> None:
     never = replace(effect, count=1)
     cause = cause_of(facts, never)
     assert cause and cause.threads == ((1, 2),), "no wait has ended"
+
+
+@pytest.mark.parametrize(
+    ("others", "told"), [((2, 6), ((1, 2), (1, 3))), ((2, 7), ((1, 2),)), ((2, 4), ((1, 2), (1, 3)))]
+)
+def test_one_that_runs_for_most_of_the_time_is_told_alone(others: tuple[int, int], told: tuple[Thread, ...]) -> None:
+    """Two threads sleep for so many of 10 s, and run for the rest."""
+    threads = [(1, tid, "worker", POLL, 1000 * seconds) for tid, seconds in enumerate(others, 2)]
+    found = cause(waiting(POOL, *threads))
+    assert found and (found.kind, found.threads) == ("cpu", told)

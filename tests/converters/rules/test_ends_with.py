@@ -10,7 +10,7 @@ from stallscope.converters.model.waits_for import THREAD, Node, waits_for
 from stallscope.converters.phrases.ends_with import ends_with
 from stallscope.converters.rules.ends_with import Blame, EndsWith
 from summary_profiles import MS, SECOND
-from wait_graphs import Link, chained, profile_of
+from wait_graphs import APP, Link, chained, profile_of
 
 HOLDER: Link = ("dcgm-exporter-812", 813, "collector")
 TIMER: Link = ("[timer]", 0, "")
@@ -125,4 +125,27 @@ def test_idle_threads_are_no_victims() -> None:
 def test_several_neighbours_of_a_name() -> None:
     profile = ranks(31, HOLDER)
     profile.samples += ranks(30, ("dcgm-exporter-912", 913, "collector")).samples[::3]
-    assert "ends with 2 processes dcgm-exporter (not traced)" in sentence(profile)
+    assert "ends with 2 processes dcgm-exporter (pid 812, 912, not traced)" in sentence(profile)
+
+
+def test_a_thread_of_the_kernel_does_what_others_have_asked_for() -> None:
+    profile = ranks(61, HOLDER)
+    assert told(profile)
+    modules = {APP: Module("[kernel.kallsyms]")}
+    for i, sample in enumerate(profile.samples):
+        stack = tuple(each._replace(module=modules.get(each.module, each.module)) for each in sample.stack)
+        profile.samples[i] = sample._replace(stack=stack)
+    assert told(profile) is None
+
+
+def test_those_whom_it_is_about() -> None:
+    profile = ranks(61, HOLDER)
+    for pid in (90, 91):
+        profile.samples.append(chained(pid, pid, 9 * SECOND, ("disk-5", 5, "disk"), process="other"))
+        times = ThreadTimes(pid, "other", pid, "other", 10 * SECOND, SECOND, 0, {"interruptible": 9 * SECOND})
+        profile.threads.append(times)
+    blame = Blame(waits_for(profile), set(), profile)
+    for pids, name in ((frozenset[int](), "disk"), (frozenset((20, 21)), "dcgm-exporter"), (frozenset((90,)), "disk")):
+        (verdict,) = blame.find(pids)
+        assert isinstance(verdict.detail, EndsWith) and verdict.detail.name == name
+    assert blame.find(frozenset((7,))) == []

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.model import Profile, Stack
+from stallscope.converters.model import Module, Profile, Stack
 from stallscope.converters.rules.for_others import effects, find, waits_beside_work
+from stallscope.converters.rules.ranking import judge
 from summary_profiles import (
     EXE,
+    FUTEX,
     LIBC,
     MS,
     MUTEX,
@@ -20,7 +22,7 @@ from summary_profiles import (
     user,
     waiting,
 )
-from verdict_profiles import one, whole_host
+from verdict_profiles import FSYNC, one, whole_host
 
 
 def test_main_threads_that_wait() -> None:
@@ -151,3 +153,31 @@ def test_workers_stand_for_their_process_only_where_the_main_thread_waits_for_th
     assert verdict.finding and verdict.finding.threads == ((1, 2), (1, 3))
     (verdict,) = find(facts_of(beside(READ)))
     assert verdict.finding and (1, 1) in verdict.finding.threads
+
+
+def test_a_main_thread_that_never_moved_beside_a_pool_in_the_same_place_delays_nobody() -> None:
+    parked = (*user(EXE, "[server]"), *user(LIBC, "[server]"), *FUTEX)
+    profile = empty()
+    main = Tracee(profile, 1, "server", 1, "server").wait(parked, "interruptible", 10 * SECOND, still=True)
+    for tid in (2, 3):
+        worker = Tracee(profile, 1, "server", tid, "server").run(SECOND)
+        worker.wait(parked, "interruptible", 6 * SECOND, 200).wait(FSYNC, "uninterruptible", 3 * SECOND, 50)
+    (verdict,) = find(facts_of(profile))
+    assert (verdict.kind, verdict.confidence) == ("thread", 0.2)
+    first = judge(facts_of(profile)).first
+    assert first and first.kind == "io"
+    main.run(SECOND)
+    (verdict,) = find(facts_of(profile))
+    assert verdict.confidence == 1
+
+
+def test_who_asks_does_not_wait_for_work() -> None:
+    asks = (
+        *user(EXE, "main"),
+        *user(Module("/usr/lib/libpq.so.5"), "PQexec", "pqWait"),
+        *user(LIBC, "poll"),
+        *POLL[-8:],
+    )
+    for stack, confidence in ((READ, 0.2), (asks, 1)):
+        (verdict,) = find(facts_of(whole_host(one(stack, 9 * SECOND, runs=MS))))
+        assert (verdict.kind, verdict.confidence) == ("peer", confidence)

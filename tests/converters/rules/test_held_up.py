@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import pytest
+from file_lock_profiles import SEEN, held, waits_for
 from stallscope.converters.model import Profile, Stack
+from stallscope.converters.phrases.sentences import Sentences
 from stallscope.converters.rules.held_up import find, held_up
 from summary_profiles import (
+    CHILD,
     EXE,
     LIBC,
     MS,
@@ -116,3 +119,74 @@ def test_another_thread_that_may_have_the_lock(stack: Stack, state: str, share: 
     assert (held.cause is not None) is told
     if held.cause:
         assert held.cause.threads == ((1, 2),)
+
+
+def file_locked(other: str, where: Stack, neighbours: int = 0) -> Profile:
+    """A build waits for a file's lock for the whole trace; another process waits elsewhere; so many others compute."""
+    flock = (
+        *user(EXE, "main", "open_target"),
+        *user(LIBC, "flock"),
+        *kernel("__x64_sys_flock", "locks_lock_inode_wait"),
+    )
+    profile = empty()
+    Tracee(profile, 1, "build", 1, "build").wait(flock, "interruptible", 10 * SECOND, still=True)
+    Tracee(profile, 5, other, 5, other).run(MS).wait(where, "interruptible", 10 * SECOND - MS, 3)
+    for pid in range(20, 20 + neighbours):
+        Tracee(profile, pid, chr(pid + 77), pid, "x").run(10 * SECOND)
+    return profile
+
+
+@pytest.mark.parametrize(
+    ("profile", "told"),
+    [
+        (file_locked("build", CHILD), ((5, 5),)),
+        (file_locked("build", CHILD, neighbours=7), ((5, 5),)),
+        (file_locked("build", SLEEP, neighbours=7), ((5, 5),)),
+        (file_locked("check", CHILD, neighbours=7), None),
+        (file_locked("build", READ), None),
+        (file_locked("check", CHILD, neighbours=1), ((20, 20),)),
+    ],
+)
+def test_who_may_have_a_lock_on_a_file(profile: Profile, told: tuple[tuple[int, int], ...] | None) -> None:
+    """Holders may have started a program. Of many names, those of the same one are related."""
+    (held,) = (each for each in find(facts_of(profile)) if each.kind == "file-lock")
+    assert (held.cause.threads if held.cause else None) == told
+
+
+def told(profile: Profile) -> str:
+    """Sentence on the lock of a file."""
+    facts = facts_of(profile)
+    (verdict,) = find(facts)
+    assert verdict.kind == "file-lock"
+    return Sentences(facts).of(verdict)
+
+
+BLOCKED = "100.0 % of the time of the main thread of p1 is blocked in main → build → flock, waiting in "
+BLOCKED += "locks_lock_inode_wait (1 wait, mean 10.0 s, max 10.0 s)"
+
+
+def test_the_holder_of_a_lock_on_a_file() -> None:
+    assert told(held(SEEN)) == f"{BLOCKED}; gzip (pid 9, not traced) has the lock of /srv/db.lock all the time."
+    assert told(held()) == f"{BLOCKED}."
+
+
+def test_what_the_holder_does_is_told_if_it_is_traced() -> None:
+    profile = held(waits_for(1, 9), sleeper=9)
+    does = "meanwhile the main thread of p9 sleeps for 100.0 % of its time in main → nap → clock_nanosleep"
+    assert told(profile) == f"{BLOCKED}; p9 (pid 9) has the lock of /srv/db.lock all the time; {does}."
+
+
+def test_who_else_is_traced_is_not_taken_for_the_holder() -> None:
+    """Sleeping is no sign of a lock."""
+    assert "meanwhile" in told(held(sleeper=8))
+    assert "meanwhile" not in told(held(SEEN, sleeper=8))
+
+
+def test_it_was_seen_to_have_it_for_most_of_the_time() -> None:
+    both = waits_for(1, 9, seen=6), waits_for(1, 8, seen=4)
+    assert "p9 (pid 9, not traced) has the lock of /srv/db.lock at 6 of 10 looks" in told(held(*both))
+
+
+def test_those_who_take_turns_have_no_holder() -> None:
+    turns = waits_for(1, 2, seen=5), waits_for(2, 1, seen=5)
+    assert "has the lock" not in told(held(*turns, pids=(1, 2), waits=3000))

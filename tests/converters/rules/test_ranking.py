@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 import pytest
 from processes import crowd, process, profile, threads
-from stallscope.converters.model import Profile, Stack
+from stallscope.converters.model import Profile, Stack, ThreadTimes
 from stallscope.converters.model.processes import CpuLimit
 from stallscope.converters.phrases.sentences import Sentences
 from stallscope.converters.rules import ranking
+from stallscope.converters.rules.ends_with import EndsWith
 from stallscope.converters.rules.ranking import DOMINANCE, Judgement, is_of_gil, judge
 from stallscope.converters.rules.registry import RULES
 from summary_profiles import CHILD, MS, POLL, READ, SECOND, SLEEP, Tracee, empty, facts_of, model_case, waiting
@@ -23,6 +24,8 @@ from verdict_profiles import (
     all_waiting,
     blocked,
     deadlocked,
+    ending_with_others,
+    handing_on,
     held_by_gil,
     one,
     sampled,
@@ -33,6 +36,7 @@ from verdict_profiles import (
     workers,
     yielding,
 )
+from wait_graphs import chained
 
 
 def judged(of: Profile, has_samples: bool = True) -> Judgement:
@@ -148,6 +152,12 @@ ROWS = {
         lambda: beside_polling(waiting(SLEEP)),
         has_samples=False,
     ),
+    "who hands on work waits for a core each time": Row(
+        handing_on,
+        ["for-others", "crowd", "busy"],
+        ["crowd", "for-others", "busy"],
+        lambda: handing_on(200_000),
+    ),
     "they explain what others wait for": Row(
         lambda: with_quota(waiting(READ), 5 * SECOND, pid=1),
         ["quota", "for-others"],
@@ -185,7 +195,7 @@ ROWS = {
         lambda: with_stuck(waiting(READ)),
     ),
 }
-"""By the reasons of rows: a new one needs one, too."""
+"""Cases by the reasons of rows: a new one needs one, too."""
 
 
 def test_all_rows_are_tried() -> None:
@@ -260,6 +270,35 @@ def test_who_waits_for_both_is_told_once() -> None:
 def test_who_is_stopped_causes_no_wait_of_others() -> None:
     made = beside(waiting(READ), READ, 5, 6, state="stopped")
     assert told(judged(made)) == ["for-others", "held-up"]
+
+
+def test_a_crowd_that_costs_less_does_not_explain_what_its_threads_wait_for() -> None:
+    made = handing_on(200_000)
+    assert told(judged(made)) == ["crowd", "for-others", "busy"]
+    for sample, times in zip(made.samples[::3], made.threads, strict=True):
+        made.samples.append(sample._replace(values=(20 * SECOND, 500, 1, SECOND)))
+        times.wall += 20 * SECOND
+    made.duration_ns = 30 * SECOND
+    assert told(judged(made))[0] == "for-others"
+
+
+def test_who_is_said_to_end_waits_does_not_make_them_an_effect() -> None:
+    (effect,) = (each for each in judged(ending_with_others()).verdicts if each.rule == "for-others")
+    assert effect.score == effect.time == 9 * SECOND
+
+
+def test_with_whom_the_waits_of_the_first_sentence_end_comes_before_longer_ones() -> None:
+    made = ending_with_others(6 * SECOND)
+    for pid in (90, 91):
+        sample = chained(pid, pid, 9 * SECOND, ("disk-5", 5, "disk"), own=POLL, process="other")
+        made.samples.append(sample._replace(values=(9 * SECOND, 9, SECOND, SECOND)))
+        blocked = {"interruptible": 9 * SECOND}
+        made.threads.append(ThreadTimes(pid, "other", pid, "other", 10 * SECOND, MS, 0, blocked))
+    judgement = judged(made)
+    assert judgement.first and judgement.first.pids == {1}
+    assert judgement.ends_with and judgement.ends_with.name == "exporter"
+    (longest,) = (each for each in RULES["ends-with"](facts_of(made)))
+    assert isinstance(longest.detail, EndsWith) and longest.detail.name == "disk"
 
 
 def test_cores_that_a_crowd_explains_are_no_other_trouble() -> None:

@@ -320,6 +320,27 @@ def test_nothing_but_idle_threads() -> None:
     assert said() == "No wait was recorded."
 
 
+def test_nothing_but_threads_that_sleep_in_steady_intervals() -> None:
+    """Sleeping threads may wait for work, or ask again and again for something."""
+    profile = empty()
+    thread = Tracee(profile, 1, "p", 1, "p").run(SECOND).wait(SLEEP, "interruptible", 4 * SECOND, 40)
+    thread.wait(POOL, "interruptible", 3 * SECOND, 9)
+    summary = summarize(profile)
+    by = {"sleep": "periodic", "thread": "parked"}
+    asleep, pool = (replace(wait, idle=True, idle_by=by[wait.kind]) for wait in summary.waits)
+
+    def said(*waits: Wait) -> str:
+        return answer._nothing(replace(summary, waits=waits))
+
+    place = " → ".join(asleep.frames)
+    assert said(asleep, pool) == (
+        f"Nothing but threads that sleep in steady intervals, most of it in {place} (40 sleeps, mean 100 ms): "
+        "they have nothing to do, or ask again and again for something that does not happen."
+    )
+    assert said(replace(asleep, time=3 * SECOND), pool).startswith("Nothing but idle threads")
+    assert said(replace(asleep, idle_by="")).startswith("Nothing but idle threads")
+
+
 def test_a_wait_of_which_nothing_was_reported_is_in_no_sentence() -> None:
     profile = empty()
     untold = (Frame("[switch not reported]", "other"),)

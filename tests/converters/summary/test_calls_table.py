@@ -59,7 +59,7 @@ def test_calls_inside_calls_have_their_own_time_apart() -> None:
 
 
 def test_a_call_has_a_line_of_figures_where_there_is_no_room() -> None:
-    """… and nothing is cut, nor wider than the terminal."""
+    """Checks that nothing is cut, nor wider than the terminal."""
     name = "cudaGetDeviceProperties_v2_with_a_long_name"
     outer = replace(call(name, 123_456, 20 * MS, 17), inner=15 * MS)
     lines = raw(outer, call("B", 4, 15 * MS, 17), width=80)

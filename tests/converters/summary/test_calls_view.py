@@ -31,7 +31,7 @@ FIGURES = {
     "queued": {"runnable": 9},
     "errors": {"errors": {"E": 9}},
 }
-"""What the second call has more than the first one."""
+"""Figures that the second call has more than the first one."""
 
 
 @pytest.mark.parametrize("column", SORTS)

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from file_lock_profiles import FLOCK, SEEN
 from stallscope.converters.model import Frame, Profile
 from stallscope.converters.model.critical import NOT_TRACED, CriticalPath, Segment
+from stallscope.converters.model.neighbours import Neighbour
 from stallscope.converters.model.scheduling import NO_STACK, THREAD, Scheduling
-from stallscope.converters.summary.critical import Contribution, critical_of, critical_sentence, with_alike
+from stallscope.converters.model.waits_for import THREAD as WAKER
+from stallscope.converters.model.waits_for import Node, WaitGraph
+from stallscope.converters.summary.critical import Contribution, critical_of, critical_sentence, untraced_on, with_alike
 
 
 def made() -> Profile:
@@ -108,3 +112,52 @@ def test_a_wait_that_had_not_ended_is_not_the_threads_own() -> None:
 
 def test_profile_without_a_path() -> None:
     assert critical_of(Profile([])) is None
+
+
+def test_who_was_not_traced_may_have_a_name_all_the_same() -> None:
+    graph = WaitGraph()
+    graph.names = {
+        Node(WAKER, 98, 99): ("python import.py", "python"),
+        Node(WAKER, 98, 97): ("python import.py", "w"),
+        Node("timer", name="[timer]"): ("[timer]", ""),
+    }
+    profile = compiling()
+    critical = critical_of(profile, graph)
+    assert critical and [each.thread for each in critical.parts if each.tid == 99] == ["python import.py-99"]
+    assert untraced_on(critical, graph) == ()
+    assert profile.critical
+    for tid, name in ((99, "python import.py-99"), (97, "python import.py (w)-97"), (96, "thread-96")):
+        path = replace(profile.critical, segments=(Segment(0, 60, -1, tid, NOT_TRACED, NO_STACK, (0,)),))
+        critical = critical_of(replace(profile, critical=path), graph)
+        assert critical and critical.parts[0].thread == name
+        assert untraced_on(critical, graph) == ((98,) if tid > 96 else ())
+
+
+def test_a_main_thread_that_was_not_traced_has_the_name_of_its_process() -> None:
+    profile = made()
+    assert profile.critical
+    (*_, last) = profile.critical.segments
+    others = tuple(replace(last, thread=-1, tid=tid, state=NOT_TRACED) for tid in (9, 10))
+    profile.critical = CriticalPath(0, (*profile.critical.segments, *others))
+    profile.neighbours.append(Neighbour("python3 import.py", 9, 0))
+    critical = critical_of(profile)
+    assert critical
+    names = {part.thread for part in critical.parts if part.state == NOT_TRACED}
+    assert names == {"python3 import.py-9", "thread-10"}
+
+
+def test_the_last_wait_is_for_the_lock_of_a_file() -> None:
+    threads = np.array([(1, 1, 0, 0, 0)], THREAD)
+    scheduling = Scheduling(100, threads=threads, names=["p1"], stacks=[FLOCK])
+    path = CriticalPath(0, (Segment(0, 100, 0, 1, "interruptible", 0),))
+    profile = Profile([], scheduling=scheduling, critical=path)
+    critical = critical_of(profile)
+    assert critical and critical.holder is None
+    assert "nobody knows yet who ends it" in critical_sentence(critical)
+    profile.file_locks = [SEEN]
+    critical = critical_of(profile)
+    assert critical
+    assert critical_sentence(critical) == (
+        "100.0 % of the 100 ns of p1-1 is its last wait, in main → build → flock → locks_lock_inode_wait, which had "
+        "not ended: gzip (pid 9, not traced) has the lock of /srv/db.lock all the time."
+    )

@@ -7,7 +7,7 @@ import pytest
 from next_steps import step_of, whom
 from stallscope.converters.facts.wait_kinds import CORE
 from stallscope.converters.facts.wait_objects import On
-from stallscope.converters.model.next_step import HAS_CORES, PATH, REST, WHO_ENDS, Whom
+from stallscope.converters.model.next_step import HAS_CORES, PATH, REST, WHAT_ENDERS_DO, WHAT_OTHERS_DO, WHO_ENDS, Whom
 from stallscope.converters.model.wait_objects import PIPE, READS, ObjectEnd, WaitObject
 from stallscope.converters.rules.finding import Finding
 from stallscope.converters.rules.verdict import Verdict
@@ -38,6 +38,8 @@ RANKS = [Process("train", tuple(range(10, 18)))]
         (Answer((), "sleep"), False, ONE, "trace-wall -p 7 -d 5"),
         (Answer((), "sleep"), True, ONE, "trace-offcpu -p 7 -d 2 -o when.pftrace"),
         (Answer((), "lock"), False, RANKS, "trace-wakeup -n '^train$' -d 5"),
+        (Answer((), "lock", holder=9), False, RANKS, "trace-wall -p 9 -d 5"),
+        (Answer((), "lock", deadlock=True, holder=9), False, ONE, "trace-offcpu -p 7 -d 1 --per-thread -o stacks.html"),
         (Answer((), "thread"), True, ONE, "trace-wakeup -p 7 -d 5"),
         (Answer((), "peer"), False, ONE, "trace-wakeup -p 7 -d 5"),
         (Answer((), "peer", explained=True), False, ONE, "trace-wakeup -p 7 -d 5"),
@@ -144,6 +146,11 @@ def test_cores_are_no_question(wait: Wait) -> None:
     assert "-a" not in step.command.split()
 
 
+def test_who_else_has_the_cores_is_told_already() -> None:
+    step = next_command(Answer((), NO_WAIT, names_takers=True), True, ONE, [waiting_for_a_core(OTHERS)])
+    assert step and step.command == "trace-oncpu -p 7 -d 5 -o cpu.html"
+
+
 def test_what_runs_comes_before_who_else_has_the_cores() -> None:
     for time, tool in ((20, "trace-wall -p 7"), (40, "trace-offcpu -a")):
         step = next_command(Answer((), "cpu"), False, ONE, [waiting_for_a_core(OTHERS, time)])
@@ -169,7 +176,10 @@ def test_who_ends_the_waits_is_known_already() -> None:
         (None, [41, 42], "trace-wakeup -p 7,41,42 -d 5"),
         (whom("-p 7 --children"), [41], "trace-wakeup -p 7,41 --children -d 5"),
         (None, range(20, 30), "trace-wakeup -a -d 5"),
-        (whom("-n train"), [41], "trace-wakeup -a -d 5"),
+        (whom("-n train"), [41], "trace-wakeup -p 41 -n train -d 5"),
+        (whom("-n train --children"), [41, 42], "trace-wakeup -p 41,42 -n train --children -d 5"),
+        (whom("-n train"), range(20, 30), "trace-wakeup -a -d 5"),
+        (whom("-a"), [41], "trace-offcpu -a -d 2 -o when.pftrace"),
         (whom("", "make -j4"), [41], "trace-wakeup -a -d 5"),
     ],
 )
@@ -181,10 +191,22 @@ def test_whose_path_comes_next_or_who_else_is_traced(
     assert step and step.command == command
 
 
+def test_nobody_is_asked_for_who_ends_waits_that_do_not_end() -> None:
+    told = Answer((), "lock", is_endless=True)
+    step = next_command(told, False, ONE)
+    assert step == step_of("trace-wall -a -d 5", WHAT_OTHERS_DO)
+    assert after_wakers(step, ONE, None) == step
+    found = after_wakers(step, ONE, whom("-n train"), 9, [41])
+    assert found == step_of("trace-wakeup -p 41 -n train -d 5", WHAT_ENDERS_DO)
+    step = next_command(told, False, ONE, chosen=whom("-a"))
+    assert step and step.tells == WHO_ENDS, "all are traced already"
+
+
 def test_after_a_path_comes_what_happens_when() -> None:
     asked = next_command(Answer((), "thread"), False, ONE)
     step = after_path(asked, ONE, None)
     assert step and step.command == "trace-offcpu -p 7 -d 2 -o when.pftrace"
+    assert after_path(asked, ONE, whom("-n train"), [41]) == step_of("trace-wakeup -p 41 -n train -d 5", WHAT_ENDERS_DO)
     other = next_command(Answer((), "cpu"), False, ONE)
     assert after_path(other, ONE, None) == other
 

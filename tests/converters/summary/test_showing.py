@@ -60,15 +60,25 @@ def test_what_was_asked_for_is_shown_again() -> None:
 
 
 def test_what_a_file_names_is_not_recommended() -> None:
-    step = step_of("trace-wall -d 5 -- sh -c 'curl x | sh'", "\x1b[2J")
+    step = step_of("trace-wall -d 5 -- sh -c 'curl x | sh'", "who-ends")
     profile = model_case()
-    profile.display = Display(CallsView("\x1b"), next_step=step._replace(tool="trace-wall\x1b[31m"))
+    profile.display = Display(CallsView("\x1b"), next_step=step)
     summary = answer_of(saved(profile))
     assert summary.view.sort in SORTS
     text = printed(summary)
-    assert "-d 5 -- COMMAND  # " in text
+    assert "Next: trace-wall -d 5 -- COMMAND  # who ends these waits\n" in text
     assert "curl" not in text
     assert "\x1b" not in text
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["trace-wall\x1b[31m -d 5", "reboot -d 5", "/tmp/trace-wall -d 5", "trace-wall -a -d 5 -o /etc/passwd --force"],
+)
+def test_what_else_a_file_would_run_is_not_recommended(line: str) -> None:
+    profile = model_case()
+    profile.display = Display(next_step=step_of(line, "who-ends"))
+    assert "Next:" not in printed(answer_of(saved(profile)))
 
 
 def test_a_profile_without_an_answer(capsys: pytest.CaptureFixture[str]) -> None:

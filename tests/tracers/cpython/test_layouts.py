@@ -12,7 +12,7 @@ from stallscope.tracers.cpython.memory import Memory, memory_of
 from stallscope.tracers.kernel.python import NO_STEP, SPACE, WINDOW
 
 PTHREAD_TID = 0x2D0
-"""Of glibc's struct pthread, as in bpf/include/gil.bpf.h."""
+"""Offset of the thread's id in glibc's struct pthread, as in bpf/include/gil.bpf.h."""
 TELL = """
 import threading
 print(json.dumps(threading.get_ident()))

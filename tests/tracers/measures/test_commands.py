@@ -37,7 +37,7 @@ def test_a_command_takes_what_the_list_says(command: str, recorded: list[Request
 
 
 def test_users_of_a_measure() -> None:
-    assert users(OnCpu) == ("trace-oncpu", "trace-wall")
-    assert users(Calls) == ("trace-cuda", "trace-func")
-    assert users(IOCTL) == ("trace-ioctl",), "trace-cuda does without"
+    assert users(OnCpu) == ("trace-oncpu", "trace-wall", "trace-scan")
+    assert users(Calls) == ("trace-cuda", "trace-func", "trace-scan")
+    assert users(IOCTL) == ("trace-ioctl",), "trace-cuda and trace-scan do without"
     assert users(KernelCalls) == ()

@@ -10,7 +10,7 @@ from stallscope.tracers.probe_targets.targets import Target, Targets
 HERE = (1, 2)
 LIBRARY = "/opt/libtorch_cpu.so"
 TOPK = "_ZN2at6native4topkERKNS_6TensorEl"
-"""at::native::topk(at::Tensor const&, long)"""
+"""Mangled name of at::native::topk(at::Tensor const&, long)."""
 COLD = f"{TOPK}.cold"
 RUST = "_ZN4core3fmt5write17h0123456789abcdefE"
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from forged_elf import with_symbols
+from go_tables import GO_16, GO_20, TEXT, go_program, go_table, module_data
 from stallscope.tracers.base.budget import Limit, Readings, Seconds
 from stallscope.tracers.base.descriptors import Budget
 from stallscope.tracers.images.files import HOST, Root
@@ -101,6 +102,46 @@ def test_embedded_symbols_are_used(program: Path, tmp_path: Path, nm: Nm) -> Non
     stripped = tmp_path / "stripped"
     subprocess.run(["objcopy", "--strip-all", f"--add-section=.gnu_debugdata={packed}", program, stripped], check=True)
     assert names(opened(stripped), at["outer_local"]) == ["outer_local"]
+
+
+def go_file(folder: Path, data: bytes) -> ObjectFile:
+    (folder / "program").write_bytes(data)
+    return opened(folder / "program")
+
+
+def test_stripped_go_programs_are_named_by_go_s_own_table(tmp_path: Path) -> None:
+    file = go_file(tmp_path, go_program(go_table(GO_20, [b"main.f", b"main.g"], header_text=TEXT)))
+    assert names(file, TEXT - 1, TEXT, TEXT + 31, TEXT + 32) == [None, "main.f", "main.g", None]
+    assert file.readings.symbols.used == 2
+    assert file.problem == ""
+    file.close()
+    assert file.readings.symbols.used == 0
+    without_headers = go_program(go_table(GO_20, [b"main.f"]), sections=(), module=module_data())
+    assert names(go_file(tmp_path, without_headers), TEXT) == ["main.f"]
+
+
+def test_a_damaged_table_of_go_names_nothing(tmp_path: Path) -> None:
+    table = bytearray(go_table(GO_20, [b"main.f", b"main.g"], header_text=TEXT))
+    table[8:16] = (1 << 16).to_bytes(8, "little")
+    assert names(go_file(tmp_path, go_program(bytes(table))), TEXT) == [None]
+
+
+def test_a_table_of_go_counts_as_symbols(tmp_path: Path) -> None:
+    file = go_file(tmp_path, go_program(go_table(GO_20, [b"main.f", b"main.g"], header_text=TEXT)))
+    file.readings = Readings(symbols=Limit(1))
+    assert names(file, TEXT) == [None]
+    assert [*file.readings.remarks()] == ["symbols of program are left out: over 1 symbols"]
+
+
+def test_symbols_come_before_the_table_of_go(program: Path, tmp_path: Path, nm: Nm) -> None:
+    """The table is not looked at in a program that has its symbols."""
+    at = {name: value for value, _, _, name in nm(program)}["main"]
+    table, symbols = tmp_path / "table", tmp_path / "symbols"
+    table.write_bytes(go_table(GO_16, [b"main.f"], text=at))
+    subprocess.run(["objcopy", f"--add-section=.gopclntab={table}", program, symbols], check=True)
+    assert names(opened(symbols), at, 0) == ["main", None]
+    subprocess.run(["strip", symbols], check=True)
+    assert names(opened(symbols), at, at + 15, at + 16) == ["main.f", "main.f", None]
 
 
 def split(program: Path, folder: Path) -> tuple[Path, Path]:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import random
-import shutil
-import struct
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
+from go_tables import GO_2, GO_16, GO_18, GO_20, LAYOUTS, TABLE, TEXT, go_program, go_table, module_data
 from stallscope.tracers.images.elf import BytesSource, ElfError, ElfFile
 from stallscope.tracers.unwind import rows
 from stallscope.tracers.unwind.compiler import compile_sections, compile_table, find_sections
 from stallscope.tracers.unwind.golang import GoTable, find_go, go_functions, go_roots, go_rows
-
-Require = Callable[[bool, str], None]
 
 PROGRAM = """
 package main
@@ -32,15 +30,14 @@ func main() { go deep(3); fmt.Fprintln(os.Stderr, deep(5)) }
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory, require: Require) -> Callable[..., ElfFile]:
-    require(shutil.which("go") is not None, "there is no go (package golang-go)")
+def program(tmp_path_factory: pytest.TempPathFactory, go_home: Path) -> Callable[..., ElfFile]:
     folder = tmp_path_factory.mktemp("go")
     (folder / "program.go").write_text(PROGRAM)
 
     def build(*options: str) -> ElfFile:
         target = folder / "-".join(["program", *options]).replace(" ", "")
         if not target.exists():
-            environment = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "CGO_ENABLED": "0", "GOFLAGS": "-p=1"}
+            environment = {"PATH": "/usr/bin:/bin", "HOME": str(go_home), "CGO_ENABLED": "0", "GOFLAGS": "-p=1"}
             command = ["go", "build", *options, "-o", str(target), "program.go"]
             subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True, timeout=300)
         return ElfFile(BytesSource(target.read_bytes()))
@@ -100,38 +97,10 @@ def test_stacks_end_where_the_scheduler_changes_over(program: Callable[..., ElfF
     assert (names[b"runtime.mstart"].pc, names[b"runtime.mstart"].end) in roots
 
 
-def old_table(magic: int, names: list[bytes]) -> bytes:
-    """Table as Go 1.2 and Go 1.16 wrote it: functions of 16 bytes, of which 8 have one word on the stack."""
-    steps = bytes([2, 8, 16, 8, 0])  # -1 + 1, 8 bytes; + 8, 8 bytes
-    text = b"\0".join(names) + b"\0"
-    if magic == 0xFFFFFFFB:
-        head, base = struct.pack("<IHBBQ", magic, 0, 1, 8, len(names)), 0
-        functab = len(head)
-        blob_at = functab + 16 * len(names) + 8
-        first_name = blob_at + 40 * len(names)
-        step_at = first_name + len(text)
-    else:
-        base = functab = 64 + len(text) + len(steps)
-        head = struct.pack("<IHBBQQQQQQQ", magic, 0, 1, 8, len(names), 0, 64, 0, 0, 64 + len(text) - 1, functab)
-        head += text + steps
-        blob_at = 16 * len(names) + 8
-        first_name, step_at = 0, 1  # 0 would say that there are none
-    table, blobs = b"", b""
-    for i, name in enumerate(names):
-        at = text.index(name + b"\0")
-        table += struct.pack("<QQ", 0x1000 + 16 * i, blob_at + 40 * i)
-        blobs += struct.pack("<QiIII", 0x1000 + 16 * i, first_name + at, 0, 0, step_at).ljust(40, b"\0")
-    table += struct.pack("<Q", 0x1000 + 16 * len(names))
-    data = head + table + blobs
-    if magic == 0xFFFFFFFB:
-        data += text + steps
-    assert len(data) > base
-    return data
-
-
-@pytest.mark.parametrize("magic", [0xFFFFFFFB, 0xFFFFFFFA])
-def test_older_layouts(magic: int) -> None:
-    table = GoTable(old_table(magic, [b"main.f", b"runtime.goexit"]), 0)
+@pytest.mark.parametrize("magic", LAYOUTS)
+def test_layouts(magic: int) -> None:
+    text = 0x1000 if magic in (GO_18, GO_20) else 0
+    table = GoTable(go_table(magic, [b"main.f", b"runtime.goexit"], text=0x1000), text)
     functions = go_functions(table)
     assert [(f.pc, f.end, f.name) for f in functions] == [
         (0x1000, 0x1010, b"main.f"),
@@ -142,11 +111,25 @@ def test_older_layouts(magic: int) -> None:
     assert list(go_roots(functions, lambda at, size: b"")) == [(0x1010, 0x1020)]
 
 
+def test_the_begin_of_the_code_may_be_elsewhere() -> None:
+    """Headers of Go 1.26 and newer do not have it; and there may be no section headers."""
+    table = go_table(GO_20, [b"main.f", b"runtime.goexit"])
+    for data in (
+        go_program(table, sections=(".gopclntab", ".go.module"), module=module_data()),
+        go_program(table, sections=(), module=module_data()),
+        go_program(table, relocations=[(TABLE + 24, TEXT)]),
+    ):
+        found = go_functions(table_of(ElfFile(BytesSource(data))))
+        assert [(f.pc, f.name) for f in found] == [(TEXT, b"main.f"), (TEXT + 16, b"runtime.goexit")]
+
+
 def test_damaged_tables_never_crash() -> None:
     generator = random.Random(6)
     refused = 0
     for turn in range(3000):
-        data = bytearray(old_table((0xFFFFFFFB, 0xFFFFFFFA)[turn % 2], [b"main.f", b"runtime.goexit", b"main.g"]))
+        data = bytearray(
+            go_table((GO_2, GO_16, GO_18)[turn % 3], [b"main.f", b"runtime.goexit", b"main.g"], text=0x1000)
+        )
         for _ in range(generator.randint(1, 4)):
             data[generator.randrange(8, len(data))] = generator.choice((0, 0xFF, 0x80, generator.randrange(256)))
         try:

@@ -45,16 +45,16 @@ class Gathered:
     """Takes in tables; `finish` closes the accounts at the end of the trace."""
 
     letters: dict[int, str]
-    """Of states, by bit of prev_state."""
+    """Letters of states, by bit of prev_state."""
     wanted: Filter = field(default_factory=Filter)
     stacks: dict[int, bytes] = field(default_factory=dict)
     """Addresses by id."""
     accounts: list[Account] = field(default_factory=list)
-    """Of the threads that have ended, and after `finish` of all."""
+    """Accounts of the threads that have ended, and after `finish` of all."""
     names: dict[int, str] = field(default_factory=dict)
-    """Of threads that have ended, by tid."""
+    """Names of threads that have ended, by tid."""
     lost: Numbers[str] = field(default_factory=Numbers)
-    """What there was no room for here."""
+    """Number of entries that there was no room for here, by kind."""
     _waits: dict[KernelPlace, WaitSum] = field(default_factory=dict)
     _samples: Numbers[KernelPlace] = field(default_factory=Numbers)
     _open: list[tuple[KernelPlace, WaitSum]] = field(default_factory=list)

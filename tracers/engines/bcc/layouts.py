@@ -11,9 +11,9 @@ from ....converters.model.states import BY_LETTER
 from ....converters.model.states import OTHER as OTHER_STATE
 
 FRAMES = 127
-"""Of a stack; the kernel's own default limit (kernel.perf_event_max_stack)."""
+"""Frames of a stack, at most; the kernel's own default limit (kernel.perf_event_max_stack)."""
 STATES, PREEMPTED, OTHER, NEW, SAMPLED = 16, 0, 13, 14, 15
-"""How many states there are; those that are no bit of prev_state."""
+"""Number of states, and those that are no bit of prev_state."""
 LOST_STACK = (1 << 64) - 1
 """Stands for the stack of a wait of which a switch was not reported."""
 ENDED = "XxZ"

@@ -27,7 +27,7 @@ _NOT_BEGUN: Stack = (Frame("[not started yet]", "other"),)
 _NOT_SAMPLED: Stack = (Frame(NOT_SAMPLED, "other"),)
 _STACK_LOST = Frame("[stack lost]", "other")
 _PYTHON = "_PyEval_EvalFrame"
-"""How the names of the functions of CPython's interpreter loop begin."""
+"""Begin of the names of the functions of CPython's interpreter loop."""
 
 _Space = tuple[int, int, int]
 """Number of a process, epoch of its address space, id of the stack."""

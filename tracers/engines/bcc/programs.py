@@ -32,7 +32,7 @@ class Made:
     formats: Mapping[str, Format]
     letters: dict[int, str]
     version: str
-    """Of bcc."""
+    """Version of bcc."""
 
 
 def make(choice: Choice) -> Made:

@@ -66,10 +66,10 @@ class Session:
         self._names: dict[int, str] = {}
         self._asleep = asleep
         self._found: dict[int, tuple[int, str, int]] = {}
-        """Of threads that were there already: process, state of proc(5), and when it was seen, CLOCK_MONOTONIC ns."""
+        """Threads that were there already: process, state of proc(5), and when it was seen, CLOCK_MONOTONIC ns."""
         self._seeded = 0
         self._refused = 0
-        """Threads without room."""
+        """Number of threads without room."""
         self._times = _Times()
         self._notes: list[str] = []
         self._events: ProcessEvents | None = None

@@ -38,7 +38,7 @@ TRACEPOINTS = {
     "on_new_task": "task:task_newtask",
     "on_exec": "sched:sched_process_exec",
 }
-"""Where each program is attached."""
+"""Tracepoint to which each program is attached."""
 SAMPLE = "on_sample"
 _FIELDS = {
     "PREV_PID": ("sched:sched_switch", "prev_pid", 4),
@@ -50,7 +50,7 @@ _FIELDS = {
     "EXEC_PID": ("sched:sched_process_exec", "pid", 4),
     "EXEC_OLD_PID": ("sched:sched_process_exec", "old_pid", 4),
 }
-"""By name in the text: tracepoint, field, bytes."""
+"""Fields of tracepoints by their name in the text: tracepoint, field, bytes."""
 
 
 _WAITS = {"S", "D"}

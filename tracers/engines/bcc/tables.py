@@ -33,11 +33,11 @@ _NO_EXIST = 1
 _SETTLE = 0.02
 """Seconds after which no program uses the other tables any more: they run with interrupts off."""
 _STACKS, _FEWEST = 8, 1 << 10
-"""So many waits share a stack, as far as room goes; least number of stacks."""
+"""Number of waits that share a stack, as far as room goes; least number of stacks."""
 _PARTS = 2
 """Tables are emptied when one of them is filled to one of so many parts."""
 _ABSENT = (errno.EINVAL, 524)
-"""Of kernels without the call, or without it for hashes (ENOTSUPP of include/linux/errno.h)."""
+"""Errors of kernels without the call, or without it for hashes (ENOTSUPP of include/linux/errno.h)."""
 
 Pairs = Iterator[tuple[bytes, bytes]]
 
@@ -51,7 +51,7 @@ class Read:
     stacks: list[tuple[int, bytes]]
     """Ids, and addresses as in `layouts.frames`."""
     ended: list[tuple[int, KernelAccount]]
-    """By tid."""
+    """Accounts of threads that ended, by tid."""
 
 
 class Tables:

@@ -42,7 +42,7 @@ class _Candidate(NamedTuple):
 @dataclass(eq=False)
 class _File(Request):
     fd: int = -1
-    """We close it."""
+    """Descriptor of the file, which this program closes; -1: none."""
 
 
 @dataclass

@@ -40,7 +40,7 @@ class Naming:
     container_pids: bool = False
     python: Python = PLAIN
     kernel_addresses: bool = False
-    """Absolute ones."""
+    """Whether frames of the kernel have absolute addresses."""
 
 
 @no_collection()
@@ -108,6 +108,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         answers=capture.answers,
         locks=locks,
         gil=gil,
+        file_locks=capture.file_locks,
         steps=_steps(scheduling),
         neighbours=_neighbours(capture, wakers),
         objects=capture.objects,

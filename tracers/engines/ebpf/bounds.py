@@ -24,7 +24,7 @@ _FEWEST_ROWS = 1 << 12
 _FINISHED_ROW, _FINISHED_FRAME = 1100, 22
 """Bytes that a row, and each frame of its stack, take while names are found and outputs are written."""
 _ACCOUNT = 1200
-"""The same of a thread's account."""
+"""Bytes that a thread's account takes while names are found and outputs are written."""
 _LAST_SWITCH = 0.5
 """Maximum seconds of waiting for exiting threads, after the traced processes have ended."""
 

@@ -10,6 +10,7 @@ from ....converters.model import ValueType
 from ....converters.model.asked_values import AskedValues
 from ....converters.model.call_ioctls import CallIoctls
 from ....converters.model.copies import Copies
+from ....converters.model.file_locks import FileLock
 from ....converters.model.sharing import SharedCall
 from ....converters.model.wait_objects import WaitObject
 from ...base.conditions import Condition
@@ -28,7 +29,7 @@ class PythonFunctions:
     """The Python functions of a trace."""
 
     by_code: Mapping[tuple[int, int], Function] = field(default_factory=dict)
-    """By address and checksum of the code object."""
+    """Functions by address and checksum of the code object."""
     are_there: bool = False
     """Whether there are stacks with Python functions."""
     remarks: tuple[str, ...] = ()
@@ -44,7 +45,7 @@ class Capture:
     columns: tuple[ValueType, ...]
     rows: list[Row]
     losses: dict[str, int]
-    """From the measures: number of losses by kind."""
+    """Number of losses by kind, from the measures."""
     threads: list[ThreadRecord]
     """``tgid`` in their keys, and in those of the rows, is the number of a process: see `ProcessSpaces`."""
     stacks: dict[int, tuple[int, ...]]
@@ -54,9 +55,9 @@ class Capture:
     spaces: ProcessSpaces
     notes: list[str] = field(default_factory=list)
     exit_status: int | None = None
-    """Of the launched command."""
+    """Exit status of the launched command; None: there was none, or it goes on."""
     ends: dict[int, int] = field(default_factory=dict)
-    """Why stacks are incomplete: by id, an index into `records.ENDS`."""
+    """Reasons why stacks are incomplete, by id: an index into `records.ENDS`."""
     tables: Counts | None = None
     """Counts of the loader of unwind tables."""
     recorded: Recorded | None = None
@@ -65,17 +66,18 @@ class Capture:
     """Functions whose calls were timed: path of the file, name."""
     shared: list[SharedCall] = field(default_factory=list)
     conditions: dict[int, Condition] = field(default_factory=dict)
-    """By process."""
+    """Conditions of processes, by number."""
     call_ioctls: list[tuple[Origin, CallIoctls]] = field(default_factory=list)
     copies: list[tuple[Origin, Copies]] = field(default_factory=list)
-    """Like the calls, without the names of processes."""
+    """Copies of memory, like the calls, without the names of processes."""
     locks: LockRows | None = None
     python: PythonFunctions = PythonFunctions()
     answers: list[AskedValues] = field(default_factory=list)
+    file_locks: list[FileLock] = field(default_factory=list)
     neighbours: Neighbours | None = None
-    """What was not traced; None if the whole host was."""
+    """Processes that were not traced; None if the whole host was."""
     objects: list[WaitObject] = field(default_factory=list)
-    """What the rows' waits are on."""
+    """Files, sockets and pipes that the rows' waits are on."""
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from ...kernel.records import ENDS
 from ..rows import Row
 
 _CUT = frozenset((ENDS.index("no unwind table"),))
-"""Such walks are right as far as they go, and go on once the table is loaded. A walk that ends for another reason ends
-there every time: a complete stack with the same inner part is of another wait."""
+"""Ends of walks that are right as far as they go, and go on once the table is loaded. A walk that ends for another
+reason ends there every time: a complete stack with the same inner part is of another wait."""
 
 
 class _Place(NamedTuple):

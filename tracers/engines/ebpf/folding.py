@@ -28,13 +28,13 @@ from .measures.totals import Moved
 LIMIT = 1 << 12
 """Threads that ended whose accounts are kept one by one."""
 _MORE = 1 << 10
-"""So many more threads end before the next attempt."""
+"""Number of threads that have to end before the next attempt."""
 _LIVES = 1 << 31
 """The lives of sums begin here; those of the probes' threads count up from 1."""
 _SPACES = 64
-"""So many different address spaces of processes of one name keep their stacks."""
+"""Number of different address spaces of processes of one name that keep their stacks."""
 _NAMES = 1 << 10
-"""So many sums have names of their own."""
+"""Number of sums with names of their own."""
 _GONE = 3
 """PHASE_GONE of bpf/include/records.h."""
 _NO_WAITS = WaitSum(*[0] * 7)
@@ -57,7 +57,7 @@ class _Sum:
     name: _Name
     life: int
     number: int
-    """Of the process that stands for theirs."""
+    """Number of the process that stands for theirs."""
     threads: int = 0
     wall: int = 0
     creator: int = 0
@@ -65,7 +65,7 @@ class _Sum:
     blocked: Counter[int] = field(default_factory=Counter)
     latencies: Counter[int] = field(default_factory=Counter)
     lives: dict[int, int] = field(default_factory=dict)
-    """By the epoch in which rows have it."""
+    """Lives by the epoch in which rows have them."""
     times: dict[int, int] = field(default_factory=dict)
     """A time in each of these epochs."""
 
@@ -110,9 +110,9 @@ class Folding:
         self._sink, self._spaces, self._conditions = sink, spaces, conditions
         self._sums: dict[_Name, _Sum] = {}
         self._processes: dict[str, int] = {}
-        """For the processes that ended, by name: the number of one that stands for them."""
+        """Number of the process that stands for those that ended, by their name."""
         self._known: dict[str, dict[object, int]] = defaultdict(dict)
-        """Its epochs, by what is mapped."""
+        """Epochs of that process by what is mapped, by the processes' name."""
         self._leaving: set[int] = set()
         self._next_life = _LIVES
         self._next_try = 0

@@ -18,7 +18,7 @@ _LOCKDOWN = Path("/sys/kernel/security/lockdown")
 _KALLSYMS = Path("/proc/kallsyms")
 _USED = {"hardware counters": "only trace-oncpu --event needs them"}
 _MEASURES = 2
-"""Number in trace-wall."""
+"""Number of measures in trace-wall."""
 
 
 @dataclass(frozen=True)

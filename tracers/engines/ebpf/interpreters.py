@@ -53,7 +53,7 @@ _HEAD_WORDS = 2
 
 
 _Identity = tuple[int, int, int]
-"""Of an open file."""
+"""Identity of an open file."""
 
 
 class _Known(NamedTuple):
@@ -61,7 +61,7 @@ class _Known(NamedTuple):
 
     inside: Inside
     space: bytes
-    """As the probes have it: `python.identity` of it."""
+    """Identity of the interpreter as the probes have it: `python.identity`."""
 
 
 class Interpreters:
@@ -80,7 +80,7 @@ class Interpreters:
             spaces.fork_listeners.append(self.forked)
         self._processes: dict[int, _Known] = {}
         self._inside: dict[bytes, Inside] = {}
-        """By what the probes have of it."""
+        """Interpreters by their identity, as in `_Known.space`."""
         self._files: dict[_Identity, Runtime | None] = {}
         self._deallocators: dict[_Identity, tuple[int, int] | str] = {}
         """Files of interpreters: where they free code objects, or why that is not known."""
@@ -89,14 +89,14 @@ class Interpreters:
         self._uncounted: Counter[str] = Counter()
         """Interpreters of processes whose code objects are read each time, by the reason."""
         self._mapped: dict[tuple[int, Mapping], None] = {}
-        """In their order."""
+        """New mappings of processes, in their order."""
         self._forked: list[int] = []
         self._wanted: dict[tuple[int, int], int] = {}
         """Functions without a name yet, and the process where one was seen."""
         self._unread: dict[tuple[int, int], int] = {}
-        """Functions that could not be read, as above: their process had ended, or they were freed."""
+        """Functions that could not be read, and the process of each: it had ended, or freed them."""
         self.functions: dict[tuple[int, int], Function] = {}
-        """By address and checksum of the code object."""
+        """Functions by address and checksum of the code object."""
         self._bytes = 0
         self._most = _FUNCTIONS // 2, _BYTES // 2
         self._has_stacks = False

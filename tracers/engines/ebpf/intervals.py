@@ -20,9 +20,9 @@ _NOTICE = 500_000_000
 """Minimum time in ns between the announcement of a boundary and the boundary, by which the programs must know it, even
 if this process has to wait for a core in between."""
 _WRITERS = 2
-"""So many processes, at most, write profiles at a time; while they are behind, the interval goes on."""
+"""Number of processes, at most, that write profiles at a time; while they are behind, the interval goes on."""
 _MUCH = 4
-"""Beside a writer that takes 1/this of the memory there is no other one."""
+"""Divisor of the memory: once writers take that part of it, no other one begins."""
 
 
 class Intervals:

@@ -36,7 +36,7 @@ _STRUCTS = {
     "vm_area_struct": "vm_area_struct",
     "xfs_inode": "xfs_inode",
 }
-"""By a cache's name, the structure that the kernel allocates from it."""
+"""Structure that the kernel allocates from a cache, by the cache's name."""
 _LONGER = {"mm_struct"}
 """Structures that end with masks of cores, whose length is known at boot: sizeof() is without them."""
 _LOCKS = {
@@ -45,7 +45,7 @@ _LOCKS = {
     "percpu_rwsem": ("percpu_rw_semaphore",),
     "rt_mutex": ("rt_mutex_base", "rt_mutex"),
 }
-"""By the lock's kind, its structures."""
+"""Structures of a lock, by its kind."""
 
 
 class LockFields:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PATIENCE = 60.0
 """Maximum seconds that tables may delay a trace of given processes, or of a command."""
 BRIEF = 1.0
-"""The same for the whole host: other tables come during the trace."""
+"""Maximum seconds that tables may delay a trace of the whole host: other tables come during the trace."""
 READING = 20.0
 """Seconds for loading tables compiled earlier, for the whole host even beyond `BRIEF`."""
 OF_USER = 1 << 12
@@ -65,7 +65,7 @@ class Preparation:
     ) -> None:
         """``follow`` handles the process events since the last time. Without ``wait`` tables are only asked for."""
         self.modules: Sequence[str] = ()
-        """Those of the measures."""
+        """Libraries that the measures expect a command to open."""
         self._is_patient = wait
         now = time.monotonic()
         self._until = now + ((BRIEF if scope.everything else PATIENCE) if wait else 0)
@@ -77,7 +77,7 @@ class Preparation:
         self._began = now
         self._to_take: deque[int] = deque()
         self._doing = _READING
-        """What is waited for."""
+        """Work that is waited for."""
         self._next_look = 0.0
 
     def run(self, launch: Launch | None, interrupts: Interrupts, progress: Progress | None) -> None:

@@ -51,7 +51,7 @@ FREED = "python_freed"
 _SCOPE = ("scope_fork", "scope_exec")
 """Programs that every trace has."""
 _EXITS = "sched_exit"
-"""It stays until the remaining threads have been listed: it reports those that end meanwhile."""
+"""Program that stays until the remaining threads have been listed: it reports those that end meanwhile."""
 _MEMOS = {"user_memo": 1, "user_memo_check": 256, "memo_check": 256}
 """Stacks that a thread had before are recognised; one in this many is walked anyway, and compared."""
 
@@ -75,7 +75,7 @@ class ProbeOptions:
     python: bool = False
     """Python functions in user stacks."""
     memory: int = MEMORY
-    """Of this process, about: rows and stacks beyond it are folded."""
+    """Bytes of this process, about: rows and stacks beyond them are folded."""
 
     @property
     def has_python(self) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ...base import procfs
 from ...base.conditions import Conditions
+from ...base.file_locks import FileLocks
 from ...base.interrupts import Interrupts
 from ...base.launch import Launch
 from ...base.priority import urgent
@@ -33,6 +34,7 @@ from .lives import Lives
 from .locks import lock_rows
 from .measures.protocol import Collector, Ended, rows_of
 from .measures.recorded_spans import recorded_by
+from .measures.registry import has_waits
 from .objects import Objects, label
 from .preparing import Preparation, check_start, expect_files
 from .probes import Probes
@@ -61,6 +63,7 @@ class Session:
         self._duration = duration
         self._spaces = ProcessSpaces()
         self._conditions = Conditions()
+        self._file_locks = FileLocks(self._spaces.processes, looks=has_waits(engine.options.collectors))
         # Most measures do not use mappings, and a host has many.
         for collector in engine.options.collectors:
             if type(collector).mapped is not Collector.mapped:
@@ -134,16 +137,18 @@ class Session:
                 self._release(self._launch)
                 self._poll(sink)
             deadline = time.monotonic() + self._duration if self._duration is not None else None
+            hasty = [(each.period, each.consume) for each in self._engine.options.collectors if each.period]
             while not interrupts.requested and not ends.reached():
                 now = time.monotonic()
                 if deadline is not None and now >= deadline:
                     break
                 timeout = _POLL if deadline is None else min(_POLL, deadline - now)
                 if not self._to_adopt:
-                    self._rest(ends, interrupts.wakeup, min(timeout, _QUIET))
-                    self._rest(ends, interrupts.wakeup, max(timeout - _QUIET, 0), self._news())
+                    ends.rest(interrupts.wakeup, min(timeout, _QUIET), hasty)
+                    ends.rest(interrupts.wakeup, max(timeout - _QUIET, 0), hasty, self._news())
                 self._poll(sink)
                 part = self._keep_within(bounds, sink, part, on_poll)
+            self._file_locks.finish()
             if not interrupts.requested and ends.reached():
                 await_last_switches(self._engine, sink)
             if self.intervals and (at := self.intervals.withdraw()):
@@ -213,6 +218,7 @@ class Session:
             collector.next()
         if self._folding:
             self._folding.reset()
+        self._file_locks.next()
         self._forget(threads)
         lost = self._process_events.lost if self._process_events else 0
         return Part(at, part.wall + at - part.began, engine.counters(), lost)
@@ -224,15 +230,6 @@ class Session:
         self._gone = gone - left
         self._spaces.forget(left)
         self._conditions.forget(left)
-
-    def _rest(self, ends: Ends, wakeup: int, seconds: float, news: Iterable[int] = ()) -> None:
-        """Waits until something happens, or so long; reads measures with small buffers meanwhile."""
-        hasty = [collector for collector in self._engine.options.collectors if collector.period]
-        period = min((collector.period for collector in hasty if collector.period), default=seconds)
-        until = time.monotonic() + seconds
-        while not ends.wait(wakeup, min(period, until - time.monotonic()), news) and time.monotonic() < until:
-            for collector in hasty:
-                collector.consume()
 
     def _begin(self, ends: Ends, bounds: Bounds) -> Part:
         if self._launch:
@@ -278,6 +275,7 @@ class Session:
         for collector in self._engine.options.collectors:
             self._to_adopt.extend(pid for pid in collector.newcomers() if pid not in self._spaces.processes)
         self._conditions.poll()
+        self._file_locks.poll()
 
     def _look_for_newcomers(self) -> None:
         begin = time.monotonic()
@@ -393,4 +391,5 @@ class Session:
             self._interpreters.found(),
             [answer for collector in collectors for answer in collector.answers()],
             objects=self._objects.found({label(row.origin.object) for row in rows}),
+            file_locks=self._file_locks.found(traced, part.began, end),
         )

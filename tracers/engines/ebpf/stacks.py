@@ -63,7 +63,7 @@ class Stacks:
         self._capture = capture
         rows = list(rows)
         self.progress = Progress()
-        """To be cleared when all stacks are joined, which takes as long as to name their functions."""
+        """Progress line, to be cleared when all stacks are joined, which takes as long as to name their functions."""
         if len(rows) >= MANY:
             self.progress.show(f"naming the functions of {plural(len(rows), 'stack')}")
         kernel_names = Kallsyms.read(absolute=kernel_addresses)
@@ -92,7 +92,7 @@ class Stacks:
         """Kernel stacks of waits, without the frames of our own programs at the switch."""
         self._whole: dict[tuple[_Space, int, bool, str], Stack] = {}
         self._places: dict[int, str] = {}
-        """By the `id` of a frame: `_place` if it has no name, else ""."""
+        """Place of a frame by its `id`: `_place` if it has no name, else ""."""
 
     def _unnamed_places(self, stack: Stack) -> Iterator[str]:
         """The place of each frame without a name. Looked up by identity: stacks share their frames."""

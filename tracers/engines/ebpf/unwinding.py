@@ -45,11 +45,11 @@ class Unwinding:
         self._to_tell: set[int] = set()
         """Processes whose mappings are to be read, or only passed to the probes."""
         self._busy_until: dict[int, float] = {}
-        """By process: earliest time of its next read."""
+        """Earliest time of the next read, by process."""
         self._to_look: dict[int, float] = {}
         """Processes whose walks missed a mapping, and when to examine them."""
         self._looks: dict[int, tuple[float, float]] = {}
-        """By process: when it may be examined again, and how long to wait after that."""
+        """Time when a process may be examined again, and how long to wait after that, by process."""
         self._expected: list[int] = []
         """Open files that were not mapped yet when their tables were requested."""
         self._leaderless: set[int] = set()

@@ -12,7 +12,7 @@ from ...outside.reads import Memory
 from ..protocol import EngineUnavailable
 
 _FLAGS = 6
-"""Of a thread, in /proc/PID/stat: the place behind its name."""
+"""Place of a thread's flags in /proc/PID/stat, behind its name."""
 _PF_KTHREAD = 0x00200000
 """include/linux/sched.h."""
 _CLOSED = "this user may not look into"

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from ...base import procfs
 
 _PATIENCE_MS = 3_000
-"""For eu-stack to end when we have, and then when it is killed."""
+"""Milliseconds for eu-stack to end when this process has, and then when it is killed."""
 _LATE = 0.5
 """Seconds. On a busy host, threads take the signal late."""
 _LINE = 128

@@ -47,9 +47,9 @@ class Look:
     is_traced: bool = False
     """Whether another process holds it by ptrace(2): then the state is what that process made it."""
     number: int = -1
-    """Of the system call in which it sleeps; -1 outside of one."""
+    """Number of the system call in which it sleeps; -1 outside of one."""
     address: int | None = None
-    """Where it will go on, if it sleeps; None where that cannot be told."""
+    """Address at which it will go on, if it sleeps; None where that cannot be told."""
 
     @property
     def sleeps(self) -> bool:

@@ -41,7 +41,7 @@ _MOST_TOLD = 5
 _GIVEN_UP = 3
 """Looks at a process at which eu-stack did not answer; then there are no more."""
 _PYTHON = "_PyEval_EvalFrame"
-"""How the names of the functions of CPython's interpreter loop begin."""
+"""Begin of the names of the functions of CPython's interpreter loop."""
 
 
 class Sampling:
@@ -56,20 +56,20 @@ class Sampling:
         self._began, self._wall = time.monotonic_ns(), time.time_ns()
         self._threads = Threads(self._began)
         self._next_times = 0.0
-        """When the threads' times are read next."""
+        """Time when the threads' times are read next."""
         self._look_at_times(self._began)
         self._unseen = Unseen(self._scope, launch, self._pids)
         self._last: dict[int, int] = {}
-        """When a process was sampled last: ns."""
+        """Time when each process was sampled last, in ns."""
         self._processes: dict[int, str] = {}
         self._rounds, self._walks, self._failed = 0, 0, 0
         self._given_up: Counter[int] = Counter()
-        """By process, looks at which eu-stack did not answer."""
+        """Number of looks at which eu-stack did not answer, by process."""
         self._walking = 0.0
         self._problem = ""
         self._conditions = Conditions()
         self._found: dict[int, Condition] = {}
-        """Those at the end."""
+        """Conditions at the end, by process."""
 
     def run(self, interrupts: Interrupts) -> NamedRows:
         """Samples until the trace is to end. StallscopeError when there was no sample at all."""

@@ -61,9 +61,9 @@ class _Thread:
     exited: bool = False
     unknown: int = 0
     is_complete: bool = False
-    """It was looked at after its end: its time on cores is all of it."""
+    """Whether it was looked at after its end: its time on cores is all of it."""
     created: bool = False
-    """It was not there when its process was looked at first."""
+    """Whether it was not there when its process was looked at first."""
 
 
 class Threads:
@@ -76,13 +76,13 @@ class Threads:
         """Threads that were too many."""
         self.stacks: dict[Stack, Stack] = {}
         self._kept = 0
-        """Their bytes."""
+        """Bytes of these stacks."""
         self.put_together = 0
         """Samples of stacks that were too many."""
         self._threads: dict[int, _Thread] = {}
         """The last one that had each tid."""
         self._earlier: list[_Thread] = []
-        """Those whose tids others got after them."""
+        """Threads whose tids others got after them."""
         self._living: dict[int, set[int]] = {}
         """tids by pid."""
         self._pids: set[int] = set()

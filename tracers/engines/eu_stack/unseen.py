@@ -29,7 +29,7 @@ _LEAST, _PART = 10_000_000, 0.1
 @dataclass(frozen=True)
 class _Waited:
     began: int
-    """In ticks of the clock since the machine has started."""
+    """Begin in ticks of the clock since the machine has started."""
     time: int
     """ns that descendants which have ended, and were waited for, had on cores."""
 

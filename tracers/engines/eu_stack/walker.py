@@ -39,7 +39,7 @@ _SCHEDSTAT = "/proc/self/schedstat"
 _PATIENCE = 10.0
 """Seconds after which a run is given up."""
 _HURRY = 1.0
-"""The same after Ctrl-C."""
+"""Seconds after which a run is given up once Ctrl-C was pressed."""
 _GRACE = 2.0
 """Seconds after the end of the trace for a look that has begun before."""
 _DYING = 0.5
@@ -61,16 +61,16 @@ class Walk:
     """Findings of one run."""
 
     stacks: dict[int, Stack] = field(default_factory=dict)
-    """By tid."""
+    """Stacks by tid."""
     letters: dict[int, str] = field(default_factory=dict)
     """The states in which the threads were stopped: see `looks.States.of`."""
     seconds: float = 0.0
     stopped: dict[int, float] = field(default_factory=dict)
     """Seconds that eu-stack held each thread, about."""
     problem: str = ""
-    """What eu-stack said if it failed."""
+    """Message of eu-stack if it failed; "" if it did not."""
     given_up: bool = False
-    """It did not answer."""
+    """Whether eu-stack did not answer."""
 
 
 def find_eu_stack() -> str:
@@ -126,7 +126,7 @@ class Walker:
         self.is_over: Callable[[], bool] = lambda: False
         """Whether the trace is to end at once."""
         self.until = math.inf
-        """When it is to end anyway, in seconds of `time.monotonic`."""
+        """Time when it is to end anyway, in seconds of `time.monotonic`."""
 
     def close(self) -> None:
         """Ends what guards the processes."""

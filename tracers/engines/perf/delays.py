@@ -36,7 +36,7 @@ class OnCore:
     own_first: int = 0
     own_last: int = 0
     is_late: bool = False
-    """It ran at a look: the kernel's count is then as old as its last tick."""
+    """Whether it ran at a look: the kernel's count is then as old as its last tick."""
 
     def seen(self, counted: int, own: int, *, runs: bool) -> None:
         """A look has shown what the kernel had counted, when perf had reported ``own``."""
@@ -58,9 +58,9 @@ class Delay:
     """Delay of one thread. Times are in ns."""
 
     first: int | None = None
-    """What the kernel had counted as the trace began; None: not known."""
+    """Count of the kernel as the trace began; None: not known."""
     last: int | None = None
-    """The same at the last look."""
+    """Count of the kernel at the last look; None: not known."""
     preempted: int = 0
     """Waits for a core that perf has reported, and that have ended."""
     at_first: int = 0

@@ -33,7 +33,7 @@ from .threads import Filter, Threads
 _MUCH = 0.1
 """Share of lost events that is told before all else."""
 _PYTHON = "_PyEval_EvalFrame"
-"""How the names of the functions of CPython's interpreter loop begin."""
+"""Begin of the names of the functions of CPython's interpreter loop."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ class JitNames:
     def __init__(self) -> None:
         self._spaces = ProcessSpaces()
         self._read: dict[int, float] = {}
-        """When the map of a process was read; CLOCK_MONOTONIC s."""
+        """Time when the map of each process was read; CLOCK_MONOTONIC s."""
 
     @property
     def lost(self) -> dict[str, int]:

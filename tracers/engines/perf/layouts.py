@@ -19,7 +19,7 @@ _IP, _TID, _TIME, _ID, _CPU, _STREAM_ID, _IDENTIFIER = 1, 1 << 1, 1 << 2, 1 << 6
 _AT_THE_END = _TID, _TIME, _ID, _STREAM_ID, _CPU, _IDENTIFIER
 _HEADER = 8
 _SIZE_AT, _SAMPLE_TYPE_AT = _HEADER + 4, _HEADER + 24
-"""In the record of an event: size and sample_type of its perf_event_attr."""
+"""Offsets in the record of an event: size and sample_type of its perf_event_attr."""
 _WORD = struct.Struct("=Q")
 _BOTH = 16
 """Bytes of TID and TIME, which follow each other."""
@@ -32,9 +32,9 @@ class Layouts:
         self._sample = 0
         """Place of TID in a sample; 0: not known."""
         self._end = 0
-        """Its distance from the end of other records, for the first event,"""
+        """Distance of TID from the end of records other than samples, for the first event."""
         self._by_id: dict[int, int] = {}
-        """and for that of an id, where records tell it."""
+        """Distance of TID from the end of such records, for the event of an id, where records tell it."""
 
     def add(self, record: bytes | bytearray) -> None:
         """The record of an event. One that has no thread or no time is left out: nothing of it is believed."""

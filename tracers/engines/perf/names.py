@@ -13,7 +13,7 @@ import struct
 END_OF_LINE = 0xFF
 """Stands for the end of a line in names of threads: no byte of UTF-8."""
 ANONYMOUS = b"//anon"
-"""What memory without a file is called."""
+"""Name of memory without a file."""
 _NAMED = b"\n", bytes((END_OF_LINE,))
 _MEMORY = (
     # is_anon_memory() and is_no_dso_memory() of map.c, and what /proc/PID/maps calls memory that a program has named.

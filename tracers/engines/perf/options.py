@@ -32,9 +32,9 @@ class How:
     dwarf: bool = True
     """User stacks by programs' tables: stack is copied for each sample; else by frame pointers."""
     buffer_bytes: int = 8 << 20
-    """Per core; root's."""
+    """Bytes of the buffer per core; root's."""
     stack_bytes: int = STACK
-    """How much stack is copied."""
+    """Bytes of stack that are copied."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Targets:
     pids: list[int]
     tids: list[int]
     children: bool
-    """What they fork, too."""
+    """Whether processes that they fork are recorded, too."""
 
     @property
     def words(self) -> list[str]:

@@ -51,7 +51,7 @@ class Passing:
 
     def __init__(self) -> None:
         self.notices = bytearray()
-        """Of the records in what `feed` has returned so far: see `passed`. The caller empties it."""
+        """Notices of the records in what `feed` has returned so far: see `passed`. The caller empties it."""
         self._layouts = Layouts()
         self._rest = b""
         self._skipped = len(_MAGIC) + 8

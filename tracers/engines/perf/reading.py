@@ -22,7 +22,7 @@ _POLL = 0.1
 _SILENCE = 60.0
 """Seconds in which perf script has to print something: it reads a large file's symbols in a few."""
 _HELD = 10.0
-"""The same while perf record waits in the kernel, at each look: nothing more comes."""
+"""Seconds of silence at each look while perf record waits in the kernel: nothing more comes."""
 _SILENCE_AFTER, _MOST_AFTER = 1.5, 10.0
 """Seconds after Ctrl-C in which it has to print something, and for all that is left. A traced program's file can
 make it wait without end, or work for a long time."""

@@ -8,7 +8,7 @@ from ....converters.base.text import printable
 
 _NOISE = ("[ perf record", "Error:", "WARNING:", "Warning:", "Usage:", "Events disabled", "Events enabled")
 _IGNORED = "not valid for"
-"""In a line on an event that it does not use."""
+"""Text in a line on an event that perf does not use."""
 _LONGEST = 200
 _NOTHING = "it said nothing"
 

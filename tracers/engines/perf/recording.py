@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
 _PARANOID = "/proc/sys/kernel/perf_event_paranoid"
 LOWER = "sysctl kernel.perf_event_paranoid=1"
-"""What lets ordinary users take all that perf can of their own processes."""
+"""Command that lets ordinary users take all that perf can of their own processes."""
 _PATIENCE = 60.0
 """Seconds for perf to begin, or to stop. On a busy machine it takes long to read the kernel's symbols."""
 _ENVIRONMENT = {"PERF_CONFIG": "/dev/null", "PAGER": "cat", "HOME": "/nonexistent"}
-"""In HOME perf would look for a cache of symbols."""
+"""Environment of perf. In HOME it would look for a cache of symbols."""
 _READER = helpers.Rights(helpers.NOBODY.uid, helpers.NOBODY.gid, keeps=("dac_read_search", "syslog"))
-"""Of perf script, which parses the traced files. It opens them by their names, also where only their owners may read
-them: the one right that it cannot do without (CAP_DAC_READ_SEARCH). With CAP_SYSLOG it is shown the kernel's addresses
-in /proc/kallsyms. It can write nothing, and has nobody to send anything to."""
+"""Rights of perf script, which parses the traced files. It opens them by their names, also where only their owners may
+read them: the one right that it cannot do without (CAP_DAC_READ_SEARCH). With CAP_SYSLOG it is shown the kernel's
+addresses in /proc/kallsyms. It can write nothing, and has nobody to send anything to."""
 _MEMORY = 8 << 30
 """Bytes of address space of perf script, which maps the files."""
 _GRACE = 0.5
@@ -57,8 +57,9 @@ _NEEDED = ("--control", "--switch-events", "--clockid")
 SWITCH, ANY_SWITCH = "sched:sched_switch", "context-switches"
 """Events of a switch: the first has the thread's state, and is for those who may read tracepoints."""
 _BUILD_IDS, _NO_BUILD_IDS = "buildid-mmap", "--no-buildid-mmap"
-"""For build-ids in maps perf record opens each file that a traced process maps, before the trace begins. One on a file
-system whose server does not answer would keep it in the kernel. perf 6.17 asks for them unless it is told not to."""
+"""Options of perf record on build-ids in maps, for which it opens each file that a traced process maps, before the
+trace begins. One on a file system whose server does not answer would keep it in the kernel. perf 6.17 asks for them
+unless it is told not to."""
 _NO_PERF = (
     "install it: apt-get install linux-perf (Debian), linux-tools-$(uname -r) (Ubuntu), dnf install perf (Fedora, RHEL)"
 )
@@ -71,7 +72,7 @@ class Rights:
     level: int
     """kernel.perf_event_paranoid."""
     all: bool
-    """It does not apply: root, or CAP_PERFMON."""
+    """Whether the level does not apply: root, or CAP_PERFMON."""
 
     @property
     def kernel(self) -> bool:
@@ -162,7 +163,7 @@ class Recording:
         self._passing = 0
         """The id of the process between them, until it is reaped."""
         self._passed = 0
-        """Its exit status, -N where signal N ended it."""
+        """Exit status of the process between them, -N where signal N ended it."""
         self._script: subprocess.Popen[bytes] | None = None
         self._is_late = False
         self._is_asked = False

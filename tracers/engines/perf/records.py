@@ -60,7 +60,7 @@ _RECORDS = {
     b"PERF_RECORD_COMM": (_UNUSED, layouts.COMM),
     b"PERF_RECORD_EXIT": (EXIT, layouts.EXIT),
 }
-"""By how they begin: the kind, and perf's type."""
+"""Kinds of records, by the text that they begin with: the kind, and perf's type."""
 _ADDRESS = re.compile(rb"\s*([0-9a-f]{1,16}) ")
 _MOST_TEXTS, _MOST_LINES, _MOST_STACKS = 1 << 14, 1 << 16, 1 << 17
 _LONGEST = 1 << 16
@@ -78,7 +78,7 @@ class Record(NamedTuple):
     comm: str = ""
     stack: Stack = ()
     state: str | None = None
-    """Of a thread that is switched out: "" preempted, "ended", one of `states.BLOCKED`; None: not known."""
+    """State of a thread that is switched out: "" preempted, "ended", one of `states.BLOCKED`; None: not known."""
     number: int = 0
 
 

@@ -44,7 +44,7 @@ class _Thread:
     stack: Stack = _NO_STACK
     state: str = OTHER
     is_new: bool = True
-    """Of a thread that was there before the trace: nothing was reported of it so far."""
+    """Whether nothing was reported so far of a thread that was there before the trace."""
     is_told: bool = False
     """The sample of the switch has come, the switch itself has not."""
     samples: Counter[Stack] = field(default_factory=Counter)
@@ -76,7 +76,7 @@ class Threads:
         """Records that were not lost."""
         self._launched = launched
         self.names: dict[int, str] = {}
-        """By tid, the last one that was reported."""
+        """Names by tid, the last one that was reported."""
         self._reported: dict[int, str] = {}
         self.lost: Counter[str] = Counter({"events": 0, "intervals": 0, "lines not understood": 0})
         self._threads: dict[int, _Thread] = {}
@@ -85,7 +85,7 @@ class Threads:
         self._filter = Filter(0, 1 << 64, None)
         self._has_stacks = False
         self._looks: deque[tuple[int, Counts]] = deque()
-        """Those at times to which the records have not come: they are read later."""
+        """Looks at times to which the records have not come: they are read later."""
 
     def wanted(self, waits: Filter) -> None:
         """Sets which waits become rows; switches are sampled."""

@@ -16,7 +16,7 @@ _STARTS = re.compile(
     r"_start|_start_c|_dl_start(_user)?|_*libc_start_\w+|_*clone[23]?|start_thread|thread_start|_*vfork|"
     r"runtime\.(goexit|mstart|mcall|systemstack|rt0_go)\S*"
 )
-"""Where threads begin: in the C library, in the loader, in Go's runtime. Names can have a version behind them."""
+"""Functions in which threads begin: the C library's, the loader's, Go's. Names can have a version behind them."""
 _LIBC = re.compile(r"(?:.*/)?(libc|libpthread|ld-musl|ld-linux)[-.][^/]*")
 """The C library, without whose symbols its part of a thread's beginning has no name."""
 _WORTH_A_NOTE = 0.01

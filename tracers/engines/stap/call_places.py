@@ -27,10 +27,10 @@ class What(NamedTuple):
 
     name: str
     device: str
-    """Of an ioctl."""
+    """Device of an ioctl."""
     locks: str = ""
     library: str = ""
-    """Of a function: the path of its file."""
+    """Path of a function's file."""
 
     @property
     def file(self) -> str:
@@ -45,12 +45,12 @@ class Key(NamedTuple):
     tid: int
     state: str
     user: tuple[int, ...]
-    """Of the place itself; then of the callers of each timed call that it is in, from the inner to the outer one."""
+    """Stacks: of the place; then of the callers of each timed call that it is in, from the inner to the outer one."""
     kernel: int
     call: What | None
-    """It is a frame between both; None: a function is among the user's frames."""
+    """Call that is a frame between both stacks; None: a function is among the user's frames."""
     of_calls: bool
-    """It belongs to the measure of functions' calls."""
+    """Whether it belongs to the measure of functions' calls."""
     is_open: bool = False
 
 

@@ -49,17 +49,17 @@ class _Call:
     blocked: int = 0
     runnable: int = 0
     waits: Counter[Part] = field(default_factory=Counter)
-    """Their times; without a length, and those of inner calls."""
+    """Times of its waits, without those of inner calls, by part without its length."""
     inner: int = 0
-    """Time in calls of functions that this one made,"""
+    """Time in calls of functions that this one made."""
     inner_on_cpu: int = 0
-    """and of all calls that it made, the time on a core."""
+    """Time on a core in all calls that this one made."""
     places: Places = field(default_factory=dict)
-    """Of calls that it made, which have returned."""
+    """Places of calls that it made, which have returned."""
     ioctls: dict[What, CallIoctls] = field(default_factory=dict)
-    """Those that it made, or calls that it made."""
+    """Ioctls that it made, or that calls made which it made."""
     asleep: list[tuple[int, int]] = field(default_factory=list)
-    """Since when, and until when it could run again."""
+    """Times since when it was blocked, and until when."""
 
 
 class Calls:
@@ -71,7 +71,7 @@ class Calls:
         self.unfinished = 0
         self._functions, self._alone = functions, alone
         self._inside: defaultdict[int, list[_Call]] = defaultdict(list)
-        """By thread, the outermost first."""
+        """Calls that go on, by thread, the outermost first."""
         self._files: dict[tuple[int, int], Descriptor] = {}
         self._going_on: list[IoctlCall | FunctionCall] = []
         self._places = CallPlaces(functions)

@@ -22,7 +22,7 @@ class How:
     module: Path | None = None
     """Compiled before, by ``--stap-compile-only``."""
     write: Path | None = None
-    """Only compile, to this file."""
+    """File to which the module is only compiled; None: there is a trace."""
     build: Path | None = None
     """The kernel's build folder; None: that of the running kernel."""
     files: tuple[str, ...] = ()

@@ -24,10 +24,10 @@ from .folders import find_headers, own_folder, with_symbols, with_tracepoints
 from .runtime import SCRIPTS
 
 NAME = "stallscope_"
-"""How the module's name begins; the letters of its scripts follow."""
+"""Begin of the module's name; the letters of its scripts follow."""
 _LETTERS = {"offcpu": "f", "oncpu": "n", "ioctl": "i", "wakeup": "w", "cuda": "c"}
 MOST_FRAMES = 128
-"""Of a stack: SystemTap's own limit is 20. The addresses of so many are less than a string's 4,096 characters."""
+"""Most frames of a stack; SystemTap's own limit is 20. So many addresses are less than a string's 4,096 characters."""
 _FLAGS = (
     *("-DMAXSTRINGLEN=4096", "-DMAXACTION=1000000", "-DSTP_NO_OVERLOAD", "-DSTP_NO_BUILDID_CHECK"),
     *("-DINTERRUPTIBLE=0", "-DMAXTRYLOCK=20000", "-DMAXSKIPPED=2147483647", f"-DMAXBACKTRACE={MOST_FRAMES}"),
@@ -37,8 +37,8 @@ probe waits for a lock 200 ms at most; by default 1 ms, for which a virtual mach
 by default a script ends when 100 events were skipped; the summary tells their number. MAXACTION: at the end, what is
 said of some ten thousand waiting threads takes some hundred thousand statements."""
 _QUERIES = "KCFLAGS=$(if $(findstring tracequery,$(M)),-w)"
-"""For make. SystemTap compiles each header that has tracepoints, in a folder of this name, and takes a warning for an
-error. Its versions before 5.2 define COUNT_ARGS(), as kernels since 6.10 do in other words: no tracepoint is found."""
+"""Argument for make. SystemTap compiles each header that has tracepoints, in a folder of this name, and takes a warning
+for an error. Before 5.2 it defines COUNT_ARGS(), as kernels since 6.10 do in other words: no tracepoint is found."""
 MOST_FILES = 64
 """Files whose symbols and unwind tables become part of the module."""
 _MOST_KEPT = 16
@@ -58,7 +58,7 @@ class Source:
     """Names of scripts in `SCRIPTS`, which become one."""
     arguments: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
-    """Whose functions stacks can show."""
+    """Files whose functions stacks can show."""
     build: Path | None = None
     """The kernel's build folder; None: that of the running kernel."""
     functions: tuple[tuple[str, str], ...] = ()

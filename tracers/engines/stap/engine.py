@@ -274,7 +274,7 @@ class _Stream:
     taking: Taking
     progress: Progress
     ended: int = 0
-    """When the trace has ended, CLOCK_MONOTONIC ns; 0: it goes on."""
+    """Time when the trace has ended, CLOCK_MONOTONIC ns; 0: it goes on."""
 
     def read(self) -> bool:
         """Takes what is there; waits for it. Returns whether more can come."""

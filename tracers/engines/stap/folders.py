@@ -25,7 +25,7 @@ _OTHERS = "name those of the kernel that the module is for: --stap-build DIR"
 _SMALLEST_MAP = 4096
 """Bytes; a stub has less."""
 _LINKED = 0xFFFFFFFF81000000
-"""Where the kernel's text begins in x86's System.map. What counts is that it is always the same."""
+"""Begin of the kernel's text in x86's System.map. What counts is that it is always the same."""
 _MOST_KEPT = 4
 """Folders with symbols: of the kernels that were used last."""
 _TRACEPOINTS = (

@@ -13,11 +13,11 @@ from ....converters.base.trusted import weak_part
 from .compiling import NAME
 
 _NAMED = re.compile(rb"\0(?:name=)?(NAME[a-z]+_[0-9a-f]{8})\0".replace(b"NAME", NAME.encode()))
-"""In .modinfo; what is built for kernels before 4.13 (3e2e857f9c3a) has it in its struct module alone."""
+"""Name in .modinfo; a module for kernels before 4.13 (3e2e857f9c3a) has it in its struct module alone."""
 _POINT = re.compile(rb'process\("([^"\0]{1,4096})"\)\.function\("([^"\0@]{1,4096})(?:@[^"\0]*)?"\)\.(?:call|return)\b')
 """A probe as SystemTap names it, in the module and in its warnings. The function's source follows if it is known."""
 UNATTACHED = "registration error"
-"""In SystemTap's warning of a probe that the kernel does not take."""
+"""Text in SystemTap's warning of a probe that the kernel does not take."""
 
 _REMEDY = "name a file of --stap-compile-only"
 _LONGEST = 300
@@ -33,9 +33,9 @@ class ModuleFile:
 
     path: Path
     name: str
-    """Of the module; it names its scripts: `compiling.scripts_of`."""
+    """Name of the module; it names its scripts: `compiling.scripts_of`."""
     functions: Functions
-    """Those whose calls it times."""
+    """Functions whose calls it times."""
 
     @classmethod
     def read(cls, path: Path) -> ModuleFile:

@@ -48,7 +48,7 @@ _WERE = {True: "was", False: "were"}
 _LONGEST = 200
 """Characters of an error that are told."""
 _PYTHON = "_PyEval_EvalFrame"
-"""How the names of the functions of CPython's interpreter loop begin."""
+"""Begin of the names of the functions of CPython's interpreter loop."""
 
 LEFT_OUT: Mapping[type[Measure], str] = {
     Locks: "locks and who has them are not told: the engine stap has no script for them"
@@ -76,7 +76,7 @@ class Taking:
         self.threads = Threads(lines.began, wanted, self._waited, self._asleep)
         self.conditions = Conditions()
         self._found: dict[int, Condition] | None = None
-        """Those at the end."""
+        """Conditions at the end; None before it."""
         self._lines, self._measures, self._functions = lines, measures, functions
         self._start_over()
 

@@ -41,7 +41,7 @@ class Filter(NamedTuple):
 class _Thread:
     account: Account
     at: int
-    """Until when its time is known."""
+    """Time until which its state is known."""
     letter: str = "?"
     """State as the trace began, of proc(5)."""
     is_new: bool = False
@@ -57,7 +57,7 @@ class Part(NamedTuple):
     """Numbers of the kernel and the user stack."""
     time: int
     whole: int
-    """The whole wait's."""
+    """Time of the whole wait."""
     is_open: bool = False
 
 
@@ -86,7 +86,7 @@ class Threads:
         ``asleep``: the stacks of threads that sleep when the trace begins."""
         self.began = began
         self.names: dict[int, str] = {}
-        """By tid."""
+        """Names by tid."""
         self.lost: Counter[str] = Counter({"intervals": 0})
         self._wanted = wanted or Filter()
         self._waited = waited
@@ -96,7 +96,7 @@ class Threads:
         self._waits: dict[_Key, list[int]] = {}
         self._time_lost = 0
         self.ended = 0
-        """Set by `finish`."""
+        """Time when the trace ended, CLOCK_MONOTONIC ns; 0 before `finish`."""
 
     def known(self, pid: int, tid: int, letter: str, name: str) -> None:
         """A thread that is there as the trace begins, with its state of proc(5)."""

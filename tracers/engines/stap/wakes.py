@@ -33,7 +33,7 @@ _CONTEXTS = {"t": BY_THREAD, "s": BY_SOFTIRQ, "d": BY_DEVICE, "c": BY_TIMER, "h"
 _UNKNOWN = (Waker(0, 0, 0, 0, 0, 0, BY_UNKNOWN),)
 _NOBODY = (Waker(0, 0, 0, 0, 0, 0, BY_NOBODY),)
 _TIMER = ("timer_interrupt", "hrtimer_", "tick_")
-"""In the names of functions by which a timer's interrupt wakes."""
+"""Parts of the names of functions by which a timer's interrupt wakes."""
 
 
 class _Link(NamedTuple):
@@ -62,9 +62,9 @@ class Wakes:
         self._wanted = Filter(measure.shortest, measure.longest, measure.states)
         self._columns = len(measure.columns)
         self._woken: dict[int, tuple[_Link, ...]] = {}
-        """By thread that was woken and has not run yet: the chain."""
+        """Chain of wakers of each thread that was woken and has not run yet."""
         self._last: dict[int, tuple[_Link, ...]] = {}
-        """By thread: the chain of its last wait, with that wait's times in a link of its own at the beginning."""
+        """Chain of each thread's last wait, with that wait's times in a link of its own at the beginning."""
         self._rows: dict[_Key, list[int]] = {}
 
     def take(self, line: Line) -> None:

@@ -24,7 +24,7 @@ HELPERS = {
 }
 """All older than 4.18, but the last one, which that brought; none needs type information."""
 MOST_INSTRUCTIONS = 4096
-"""Of a program, before 5.2."""
+"""Number of instructions of a program, at most, before 5.2."""
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ class Tracer:
         self.uids: dict[int, int] = {}
         self.on_adopt: Callable[[], None] = lambda: None
         self.left = 0
-        """How often it is not ready yet."""
+        """Number of times that it is not ready yet."""
         self.state = State(12, 5, "/x/lib\x1b[2J.so")
         self.pids = {99}
         self.loader = self

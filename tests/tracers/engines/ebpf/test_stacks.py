@@ -141,7 +141,7 @@ SEEN = {
     20: (KERNEL + 7, KERNEL + 1),
     21: (KERNEL + 6, KERNEL + 5, KERNEL + 3, KERNEL + 2, KERNEL + 7, KERNEL + 1),
 }
-"""The same wait of a thread that was found asleep, and at a switch."""
+"""Stacks of the same wait of a thread that was found asleep, and at a switch."""
 
 
 def waits_in(stacks: dict[int, tuple[int, ...]]) -> set[tuple[str, ...]]:

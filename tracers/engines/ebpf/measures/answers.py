@@ -29,7 +29,7 @@ _CALL_KEY = 16
 _ENTRIES = 1 << 14
 """Buckets of all questions and functions."""
 _SAVED_BYTES = 16 << 20
-"""Of arguments that calls keep for their return; at least so many calls, and at most so many."""
+"""Bytes of arguments that calls keep for their return; at least `_FEWEST` calls, and at most `_MOST`."""
 _FEWEST, _MOST = 1 << 9, 1 << 14
 _RING = 1 << 20
 _VALUES = 1 << 14
@@ -57,7 +57,7 @@ CALLS = Frame(
     {Resume.ENTER: "resumed_enter", Resume.RETURN: "resumed_return", Resume.DROP: "resumed_drop"},
     0,
 )
-"""Of calls that are timed; the attach type is the trace's."""
+"""Frame of calls that are timed; the attach type is the trace's."""
 
 
 class Answers:
@@ -70,11 +70,11 @@ class Answers:
         self._own: list[OwnMap] = []
         self._programs: list[int] = []
         self._resumes: dict[str, OwnMap] = {}
-        """By map of questions: our programs."""
+        """Programs of this object, by map of questions."""
         self._known: dict[str, list[Plan]] = {}
-        """By map of questions: the index is the place of the programs."""
+        """Plans by map of questions: the index is the place of the programs."""
         self._bounds: dict[int, Bound] = {}
-        """By function."""
+        """Questions bound to each function, by its number."""
         self._lines: list[Line] = []
         self._ring: RingBuffer | None = None
         try:
@@ -245,7 +245,7 @@ LOSSES = {
     Loss.ROOM: "values without room in the table",
     Loss.PRINTS: "lines of --print without room",
 }
-"""How each is named; what the rate limit left out is told in a remark."""
+"""Name of each loss; what the rate limit left out is told in a remark."""
 
 
 def remarks(losses: Mapping[Loss, int]) -> Iterator[str]:

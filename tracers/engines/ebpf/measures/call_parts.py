@@ -29,7 +29,7 @@ COPY = struct.Struct("<6Q")
 _IOCTL_TOTAL, _COPY_TOTAL = 1, 3
 """Places of figures."""
 OTHER_FUNCTIONS = "[other functions]", "[other files]"
-"""Of calls that were added up because there were too many kinds of them."""
+"""Name and file of calls that were added up because there were too many kinds of them."""
 
 _Names = Callable[[int], tuple[str, str]]
 

@@ -24,7 +24,7 @@ PART = np.dtype([("who", "<u4", 3), ("function", "<u4"), ("number", "<u4"), ("pa
 _TOTAL, _MIN, _MAX = 1, 5, 6
 """Places of figures."""
 _TID = 6
-"""Of 4 bytes each, in struct origin: before the tgid, the life and the state."""
+"""Place of the thread's id in struct origin, in fields of 4 bytes: before the tgid, the life and the state."""
 _LOW = 0xFFFFFFFF
 _MOST = 1 << 15
 """Functions of threads; beyond, the rare ones of a thread are added up."""
@@ -39,7 +39,7 @@ class Sum(NamedTuple):
     returned: int
     total: int
     own: int
-    """Without the calls that were made inside."""
+    """Time without the calls that were made inside."""
     blocked: int
     runnable: int
     min: int

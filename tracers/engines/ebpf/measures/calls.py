@@ -54,7 +54,7 @@ _KEY = struct.Struct("<4I")
 _SUM = struct.Struct(f"<11Q{BUCKETS}I")
 _FAILURE = struct.Struct("<4IiI")
 TOO_DEEP = f"calls inside {DEPTH} others"
-"""Not counted: their time is that of the innermost of these."""
+"""Kind of loss: calls that are not counted, whose time is that of the innermost of the others."""
 _LOSSES = (
     "calls",
     "calls without a stack in the table",

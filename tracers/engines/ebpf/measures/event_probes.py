@@ -61,14 +61,14 @@ class EventProbes(Probed):
     """The probes; a function, a USDT probe with all its places, or a tracepoint has one number."""
 
     PREFIX = "events"
-    """Of the programs that are attached."""
+    """Prefix of the programs that are attached."""
 
     def __init__(self, loaded: Object, way: Way, suffix: str, wanted: Events) -> None:
         super().__init__(loaded, way, ("", f"{self.PREFIX}_user{suffix}", ""), wanted)
         self._events = wanted
         self._suffix = suffix
         self._places = 0
-        """Of USDT probes."""
+        """Number of places of USDT probes."""
         self._usdt: set[int] = set()
 
     def attach_in_kernel(self, chosen: Chosen) -> None:

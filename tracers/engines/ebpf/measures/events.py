@@ -46,7 +46,7 @@ class EventsCollector(Summed):
         self.modules = tuple(library.path for library in self._wanted.libraries)
         self.probed: EventProbes | None = None
         self._taken: list[tuple[Origin, int, int]] = []
-        """Where, the number of the probe, how often."""
+        """Counts: where, the number of the probe, how often."""
         self._lost = self._bare = self._misses = 0
         self._before = 0, 0
         self._programs: list[Program] = []

@@ -65,7 +65,7 @@ _SMALL = 32
 """Tables of kinds of calls have so many times fewer entries than that of stacks: SMALL_TABLE of bpf/ioctl.bpf.c."""
 _NAMES = 1 << 12
 _LEVEL = DEPTH
-"""Of ioctls among spans: inside calls of functions."""
+"""Level of ioctls among spans: inside calls of functions."""
 
 
 class IoctlCollector(Summed):
@@ -88,7 +88,7 @@ class IoctlCollector(Summed):
         self._spans: Spans | None = None
         self._nvidia_major = nvidia_major
         self._missing = ""
-        """Why there are no ioctls."""
+        """Reason why there are no ioctls; "" if there are some."""
         self._object: Object | None = None
         self._small: dict[str, SumTable] = {}
         self._times: Totals | None = None

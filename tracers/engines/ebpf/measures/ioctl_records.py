@@ -18,7 +18,7 @@ from ....kernel.records import PREEMPTED as SWITCHED_OUT
 from ...rows import Row
 
 _NO_NAMES = "[other ioctls]", "[other devices]"
-"""Of targets that found no room."""
+"""Names of the command and the device of targets that found no room."""
 NUMBER_SHIFT = 8
 """The number of a target is above the state of an origin."""
 
@@ -42,8 +42,8 @@ LOSSES = (
 )
 """enum ioctl_loss, in its order."""
 UNREPORTED = "ioctls not reported by the kernel"
-"""Of all processes, traced or not: while the CPU was in a system call of BPF, ours as a rule, which another thread
-interrupted. Kernels that preempt themselves do that."""
+"""Kind of loss, of all processes, traced or not: ioctls while the CPU was in a system call of BPF, ours as a rule,
+which another thread interrupted. Kernels that preempt themselves do that."""
 
 
 class Target(NamedTuple):

@@ -10,13 +10,13 @@ from ....kernel import perf_events
 from ....kernel.bpfobject import Object
 
 _EVENTS = 1 << 18
-"""Calls and waits that were not read yet, of all cores."""
+"""Number of calls and waits that were not read yet, of all cores."""
 _FEWEST = 1 << 11
-"""… and at least of a core."""
+"""Number of calls and waits that were not read yet, of a core, at least."""
 _EVENT_SIZE, _RING_SIZE, _PLACE_SIZE = 32, 64, 16
 _PLACE = struct.Struct("<2Q")
 _PLACE_OFFSET = 32
-"""Of ``first`` and ``slots`` in struct event_ring."""
+"""Offset of ``first`` and ``slots`` in struct event_ring."""
 
 
 class IoctlRings:

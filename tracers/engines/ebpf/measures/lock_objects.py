@@ -28,10 +28,10 @@ class LockObject(NamedTuple):
     cache: int
     """Address of the cache that the memory is from; 0: of none, or not known."""
     size: int
-    """From one object of the cache to the next one."""
+    """Bytes from one object of the cache to the next one."""
     object_size: int
     red_left_pad: int
-    """Before each object."""
+    """Bytes before each object."""
     orders: tuple[int, int]
     """A slab is that power of two of pages: as a rule, and where memory was short."""
     is_merged: bool
@@ -39,11 +39,11 @@ class LockObject(NamedTuple):
     part: int
     """Index of `PARTS`: which part of the waiter's own data it is; 0: of none."""
     tgid: int
-    """Whose; 0: of several processes, or not known."""
+    """Process that the object belongs to; 0: several processes, or not known."""
     changed: bool
     """The lock's address was used for several things."""
     name: str
-    """Of the cache."""
+    """Name of the cache."""
 
     @staticmethod
     def parse(data: bytes) -> LockObject:

@@ -22,7 +22,7 @@ ioctl in which the last wait was, and its blocked and its runnable time; length 
 about."""
 CALL = struct.Struct("<18Q")
 _FUNCTION = (1 << 32) - 1
-"""Of a cookie."""
+"""Mask of the function in a cookie."""
 
 
 class Longest(NamedTuple):
@@ -47,10 +47,10 @@ class Open(NamedTuple):
     inner_on_cpu: int
     function: int
     life: int = 0
-    """Of the thread."""
+    """Life of the thread."""
     slow_blocked: int = 0
-    """If it is known at the return whether a call counts, of ``blocked`` and ``runnable`` what is that of inner calls
-    that counted; and the longest of the waits."""
+    """Part of ``blocked`` in inner calls that counted, where only the return tells whether a call counts; likewise
+    ``slow_runnable``. ``longest``: the longest of the waits."""
     slow_runnable: int = 0
     longest: Longest = Longest()
 
@@ -61,7 +61,7 @@ class Inside(NamedTuple):
     began: int
     ustack: int
     number: int
-    """Of its target."""
+    """Number of the ioctl's target."""
     blocked: int = 0
     runnable: int = 0
 
@@ -75,17 +75,17 @@ class Part(NamedTuple):
     origin: Origin
     on_cpu: int
     inner: int
-    """In calls that it made."""
+    """Time in calls that it made."""
     wait: Origin | None = None
     blocked: int = 0
     runnable: int = 0
     ioctl: Inside | None = None
-    """In which the thread is; also of outer calls."""
+    """Ioctl in which the thread is, also for outer calls; None: none."""
     ioctl_origin: Origin | None = None
-    """Of the innermost call, if the thread is in one."""
+    """Origin of the ioctl, for the innermost call, if the thread is in one."""
     ioctl_on_cpu: int = 0
     ioctl_time: int = 0
-    """Since its begin."""
+    """Time since the begin of the ioctl."""
 
 
 def open_calls(stacks: Iterable[tuple[int, bytes]]) -> list[Open]:

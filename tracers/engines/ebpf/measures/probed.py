@@ -31,7 +31,7 @@ NOT_LOOKED_INTO = "files not looked into"
 MOST_PROBES = 1 << 14
 """Functions with a probe."""
 _NAMED = 3
-"""How many are named in a remark."""
+"""Number of names in a remark."""
 _LONGEST = 60
 """Characters of a C++ name."""
 _X86_64 = 62
@@ -42,7 +42,7 @@ _REASONS = {
     NOT_SUPPORTED: "with a first instruction that the kernel takes no probe on",
     NO_TIME: f"that there was no time for ({SECONDS:.0f} s)",
 }
-"""Of functions without a probe, by the number of the error."""
+"""Reasons why functions have no probe, by the number of the error."""
 
 
 class Probe(NamedTuple):
@@ -67,15 +67,15 @@ class Probed(Link):
         a user can mount a file elsewhere, under a name that nobody asks for."""
         self._files: set[tuple[int, int, str]] = set()
         self._probed: dict[tuple[int, int], set[int]] = {}
-        """By file, the offsets of functions that have probes, or cannot have them."""
+        """Offsets of functions that have probes, or cannot have them, by file."""
         self._done: set[int] = set()
-        """Those of the file that is being looked into."""
+        """Offsets of such functions of the file that is being looked into."""
         self.functions: list[Probe] = []
-        """Those without a probe included."""
+        """Functions by number, those without a probe included."""
         self._refused: dict[str, dict[int, list[int]]] = {}
-        """By file and number of the error: the functions on which the kernel takes no probe."""
+        """Functions on which the kernel takes no probe, by file and number of the error."""
         self._unsafe: dict[str, list[str]] = {}
-        """By file: wanted functions that would not survive a probe at their return."""
+        """Wanted functions that would not survive a probe at their return, by file."""
         self._without: dict[str, list[str]] = {}
         """The user's libraries in which no function matches, and similar names."""
         self._narrow: list[str] = []

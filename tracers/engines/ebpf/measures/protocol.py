@@ -38,9 +38,9 @@ class Ended:
     lives: Mapping[int, int] = field(default_factory=dict)
     """The thread of each life, by its first one; of lives that are missing, nothing is known."""
     pids: Mapping[int, int] = field(default_factory=dict)
-    """Of processes whose number, which the keys of threads have, is not the pid."""
+    """Pids of processes whose number, which the keys of threads have, is not the pid."""
     alike: Callable[[], Mapping[int, int]] = dict
-    """For each life, one of the same address space."""
+    """Makes a map of each life to one of the same address space."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ class Recorded:
     """Recorded events, stored beside the samples."""
 
     scheduling: Scheduling
-    """Without names and stacks: a thread's ``name`` is an index of ``lives``, a span's ``stack`` one of ``places``."""
+    """Events without names and stacks: ``name`` is an index of ``lives``, and a span's ``stack`` one of ``places``."""
     lives: Sequence[ThreadRecord]
     places: Sequence[Row]
-    """Of waits and of timed calls; without values."""
+    """Places of waits and of timed calls; without values."""
 
 
 class LockSum(NamedTuple):
@@ -79,15 +79,15 @@ class LockHolder(NamedTuple):
     """Waits of one process for one lock which one thread ended."""
 
     tgid: int
-    """Of those who waited; 0: the lock is the kernel's."""
+    """Process of those who waited; 0: the lock is the kernel's."""
     address: int
     kind: int
     owner: int
     """The thread that had it, as the lock itself says; 0: it does not. Not checked yet."""
     second: int
-    """Of the kernel's: the owner's process. Else the writer, if it is a rwlock."""
+    """Process of the owner, if the lock is the kernel's. Else the writer, if it is a rwlock."""
     row: Row
-    """With the one that ended the waits as its waker."""
+    """Row that has the thread that ended the waits as its waker."""
     sum: LockSum
 
 
@@ -104,9 +104,9 @@ class GilWait(NamedTuple):
     """Waits of one thread for Python's interpreter lock while the same one had it."""
 
     row: Row
-    """Of the thread that waited. Its stack is that of the one that had the lock."""
+    """Row of the thread that waited. Its stack is that of the one that had the lock."""
     holder: int
-    """That one's id, as the process sees it; 0: not known. Not checked yet."""
+    """Id of the thread that had the lock, as its process sees it; 0: not known. Not checked yet."""
     sum: LockSum
 
 
@@ -117,17 +117,17 @@ class LockRows:
     waits: Sequence[LockWait] = ()
     holders: Sequence[LockHolder] = ()
     queues: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
-    """By address and process: the longest time in which somebody always waited, and the waits in it. Of a shared lock,
-    0 is the process, and its number the address."""
+    """Longest time in which somebody always waited, and the waits in it, by address and process. For a shared lock, the
+    process is 0, and the address is the lock's number."""
     shared: Mapping[tuple[int, int], SharedWord] = field(default_factory=dict)
-    """By process and address."""
+    """Shared memory that has a lock, by process and address."""
     numbers: Mapping[SharedWord, int] = field(default_factory=dict)
     unreadable: Collection[tuple[int, int]] = ()
-    """By process and address: what may be shared, of processes that were gone before it was known."""
+    """Words that may be shared, of processes that were gone before it was known, by process and address."""
     stacks: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """Kernel stacks that only these rows have."""
     objects: Mapping[int, LockObject] = field(default_factory=dict)
-    """What holds a lock of the kernel, by its address."""
+    """Objects that hold a lock of the kernel, by its address."""
     gil: Sequence[GilWait] = ()
 
     def rows(self) -> list[Row]:
@@ -144,9 +144,9 @@ class Collector(Protocol):
     """
 
     name: ClassVar[str]
-    """That of the measure."""
+    """Name of the measure."""
     columns: tuple[ValueType, ...]
-    """Those of the measure."""
+    """Columns of the measure."""
     programs: tuple[str, ...]
     """Loaded, and attached as their sections say."""
     placed: tuple[str, ...] = ()

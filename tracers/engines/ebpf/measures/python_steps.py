@@ -50,11 +50,11 @@ _PROGRAM = "python_steps_hit"
 _AT_FIRST = 5.0
 """Seconds in which a process is searched before the trace begins."""
 _SLICE = 0.02
-"""… and at a time while it runs."""
+"""Seconds of one search in a process while the trace runs."""
 _SHARE = 20
 """A process is searched again after this many times the time that it took."""
 _PAUSE = 0.1
-"""… and not before so many seconds."""
+"""Least seconds between two searches in a process."""
 _GONE = ("", "X", "Z")
 """States of processes that have ended."""
 _SUGGESTIONS = 3
@@ -120,18 +120,18 @@ class PythonStepsCollector(Collector):
         self._functions, self._options = tuple(measure.functions), measure.spans
         self._searches: dict[int, _Search] = {}
         self._tops: dict[int, int] = {}
-        """By process: `Layout.thread_top`."""
+        """Place of `Layout.thread_top`, by process."""
         self._watched: Watched | None = None
         self._hits: dict[tuple[int, int], StepHits] = {}
         self._freed: dict[tuple[int, int], FreedPlace] = {}
-        """Where code objects were that are watched no more; the oldest first."""
+        """Places of code objects that are watched no more; the oldest first."""
         self._redefined = Redefined()
         self._past = Account()
         self._numbers: dict[Function, int] = {}
-        """Of functions that are watched, as the spans have them."""
+        """Numbers of functions that are watched, as the spans have them."""
         self._spans: Spans | None = None
         self._names: dict[str, None] = {}
-        """Of functions in the files, that are not meant."""
+        """Names of functions in the files that are not meant."""
         self._refused: Counter[str] = Counter()
         self._lost = self._traps = self._unclear = 0
         self._began: int | None = None

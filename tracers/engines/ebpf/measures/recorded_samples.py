@@ -10,7 +10,7 @@ from ...rows import Row
 from .protocol import Ended
 
 SAMPLE_EVENT = np.dtype([("time", "<i8"), ("tid", "<i4"), ("life", "<u4"), ("ustack", "<u8"), ("kstack", "<u8")])
-"""Like model.SAMPLE, with the ids of stacks, and the life of the thread."""
+"""Layout like model.SAMPLE, with the ids of stacks, and the life of the thread."""
 
 
 def sampled_in(events: Array, threads: Array, numbers: Array, where: list[Row], ended: Ended) -> Array:

@@ -62,7 +62,7 @@ _WAIT = np.dtype(
         ("state", "<u2"),
     ]
 )
-"""Like model.BLOCKED, with the id of a place, and the life of the thread."""
+"""Layout like model.BLOCKED, with the id of a place, and the life of the thread."""
 
 
 class Recorder:
@@ -77,7 +77,7 @@ class Recorder:
         self._blocks: deque[Array] = deque()
         """Each holds all events from some reads of the rings: they are newer than the events of earlier blocks."""
         self._fresh: list[Array] = []
-        """The next block."""
+        """Events of the next block."""
         self._fresh_count = self._stored = 0
         self._dropped = 0
         self._lost_outside = 0

@@ -18,7 +18,7 @@ from .step_hits import Hit
 _MOST_HITS = 1 << 14
 """Writes that are kept of a place until it is known what is there."""
 _STRANGE = 64
-"""After so many writes to a place that has no function, its breakpoint only slows the program down."""
+"""Number of writes to a place that has no function after which its breakpoint only slows the program down."""
 _MOST_TIMES = 1 << 10
 """Times of a function that are kept apart; more are told as a part of the last one."""
 _Key = tuple[int, str, str]
@@ -30,7 +30,7 @@ class FreedPlace:
 
     def __init__(self) -> None:
         self.hits: list[Hit] = []
-        """Of the object that is there since its first reference; empty if not all of them are known."""
+        """Writes to the object that is there since its first reference; empty if not all of them are known."""
         self._writes = 0
 
     def add(self, hit: Hit) -> None:
@@ -54,7 +54,7 @@ class Redefined:
     def __init__(self) -> None:
         self._live: Counter[_Key] = Counter()
         self._since: dict[_Key, int] = {}
-        """Of those that are not watched."""
+        """Time since which each function is not watched, if it is not."""
         self._freed: Counter[_Key] = Counter()
         self._times: dict[_Key, list[tuple[int, int]]] = {}
 

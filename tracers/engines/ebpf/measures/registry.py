@@ -28,8 +28,8 @@ COLLECTORS: dict[str, str | Callable[[Any], Collector]] = {
     "PythonSteps": "python_steps",
     "Timeline": "timeline",
 }
-"""By the name of a measure's class: the module here that has its collector, ``OffCpuCollector`` for ``OffCpu``. It is
-imported when a trace needs it."""
+"""Module here that has a measure's collector, by the name of the measure's class: ``OffCpuCollector`` for ``OffCpu``.
+It is imported when a trace needs it."""
 
 
 def refusals(measures: Iterable[Measure]) -> dict[str, str]:
@@ -55,6 +55,11 @@ def _made(measure: Measure) -> Collector:
     if isinstance(kind, str):
         kind = cast(Callable[[Any], Collector], getattr(import_module(f"{__package__}.{kind}"), f"{name}Collector"))
     return kind(measure)
+
+
+def has_waits(collectors: Iterable[Collector]) -> bool:
+    """Whether it is measured what threads wait for."""
+    return any(each.name in (OffCpu.name, WakeUp.name) for each in collectors)
 
 
 def with_gil(measures: tuple[Measure, ...]) -> tuple[Measure, ...]:

@@ -18,7 +18,7 @@ from .protocol import Collector
 PERIOD = 0.1
 """Seconds between two looks at what is printed."""
 Name = Callable[[int], tuple[str, str]]
-"""By number: a function's name, and that of its file."""
+"""Finds a function's name, and that of its file, by its number."""
 
 
 class Replies:
@@ -116,7 +116,7 @@ class Asking(Collector):
     """Addition of a measure with questions to the one that it is also of: comes before it in the list of its bases."""
 
     ABOUT = ""
-    """What the questions are about: ``calls``, ``events``."""
+    """Subject of the questions: ``calls``, ``events``."""
     _replies: Replies
 
     def consume(self) -> None:

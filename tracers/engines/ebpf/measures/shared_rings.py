@@ -19,7 +19,7 @@ class SharedRings(Sharing):
     """The events of all cores."""
 
     SETTLED_FROM = 1 << 16
-    """So many events are read before they are worked on."""
+    """Number of events that are read before they are worked on."""
 
     def __init__(
         self,

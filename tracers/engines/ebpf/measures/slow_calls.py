@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _FAST = 16
 """Bytes of struct call_fast: count, total."""
 _NAMED = 3
-"""How many functions a remark names."""
+"""Number of functions that a remark names."""
 
 
 class SlowCalls:

@@ -26,7 +26,7 @@ SPAN = np.dtype(
         ("level", "u1"),
     ]
 )
-"""Like `CALL`, with the id of its stack and the life of its thread."""
+"""Layout like `CALL`, with the id of its stack and the life of its thread."""
 
 RECORD = np.dtype(
     [

@@ -20,19 +20,19 @@ from ....cpython.layouts import Version
 HIT = struct.Struct("<II4Q4I2B6x")
 """struct step_hit of bpf/python_steps.bpf.c."""
 INNERMOST, UNREADABLE, FRAME, FREE = 1, 2, 4, 8
-"""Its flags."""
+"""Flags of a hit."""
 MISSED_CHANGES = "changes of a Python function's count of references that the kernel did not report"
 UNREADABLE_THREADS = "begins and ends of Python functions in threads that could not be read"
 LOST_WRITES = "writes to a Python function's count of references without room in the ring buffer"
 """The name of this loss."""
 _LEAVES_LAST = (3, 11)
-"""In this version, the frame may still be the thread's innermost one when it gives its reference back."""
+"""Version in which the frame may still be the thread's innermost one when it gives its reference back."""
 _MOVES_ON = (3, 12)
-"""In this version, a caller's instruction is behind its inline cache when the function ends."""
+"""Version in which a caller's instruction is behind its inline cache when the function ends."""
 _CACHES = (0, 2, 6, 18)
 """Bytes of those of instructions that call functions."""
 _KEEPS_FRAMES = (3, 10)
-"""Up to this version, a code object keeps a frame, which a call takes first; and instructions have no inline caches,
+"""Version up to which a code object keeps a frame, which a call takes first; and instructions have no inline caches,
 behind which callers go on."""
 
 
@@ -51,7 +51,7 @@ class Hit(NamedTuple):
     tgid: int
     life: int
     inside: int
-    """How many of the thread's functions are this one."""
+    """Number of the thread's functions that are this one."""
     flags: int
 
 
@@ -66,7 +66,7 @@ class Call(NamedTuple):
     begin: int
     end: int
     hit: Hit
-    """Its begin."""
+    """Write at the begin of the call."""
 
 
 @dataclass
@@ -75,9 +75,9 @@ class _Open:
 
     began: Hit
     references: int = 1
-    """That the thread took since."""
+    """Number of references that the thread took since."""
     last: int = 0
-    """When the frame may have given its reference back; 0: not yet."""
+    """Time when the frame may have given its reference back; 0: not yet."""
 
 
 @dataclass
@@ -89,7 +89,7 @@ class Account:
     function."""
     unreadable: int = 0
     missed: int = 0
-    """How often the count had changed by more than the write that was seen."""
+    """Number of times that the count had changed by more than the write that was seen."""
 
 
 class StepHits:

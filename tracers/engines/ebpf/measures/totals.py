@@ -18,7 +18,7 @@ _STACKS, _PLACE = 2, 3
 _WHO, _WHERE = 3, 4
 _LOW = np.uint64(0xFFFFFFFF)
 _PATIENCE = 1 << 14
-"""So many rows at least wait to be added up."""
+"""Number of rows, at least, that wait to be added up."""
 _MULTIPLIERS = np.array(
     [
         0x9E3779B97F4A7C15,

@@ -20,9 +20,9 @@ from ....kernel.bpfobject import Link, Object
 from ....kernel.libbpf import BpfError
 
 _FLAGS = {(3, 8): 36, (3, 9): 36, (3, 10): 36}
-"""co_flags of PyCodeObject (Include/cpython/code.h), …"""
+"""Offset of co_flags in PyCodeObject (Include/cpython/code.h), by version, up to 3.10."""
 _FLAGS_SINCE = 48
-"""… from 3.11 on."""
+"""Offset of co_flags from 3.11 on."""
 _SUSPENDED = 0x20 | 0x80 | 0x100 | 0x200
 """CO_GENERATOR, CO_COROUTINE, CO_ITERABLE_COROUTINE, CO_ASYNC_GENERATOR."""
 _IMMORTAL = 1 << 29
@@ -49,7 +49,7 @@ class Watched(Link):
         self._links: dict[tuple[int, int], list[Link]] = {}
         self._cost: int | None = None
         self.watches: dict[tuple[int, int], Watch] = {}
-        """By process, and address of the code object."""
+        """Watched code objects, by process, and address of the code object."""
         self._functions: set[tuple[int, Function]] = set()
         """All that were watched, by process."""
         self.refused: dict[str, str] = {}

@@ -30,7 +30,7 @@ BPF = Path(__file__).resolve().parents[5] / "bpf"
 SOURCE = Path(__file__).with_name("yields.bpf.c")
 FLAGS = ["-g", "-O2", "-Wall", "-Werror", "-target", "bpf", "-mcpu=v3", "-D__TARGET_ARCH_x86"]
 CONTEXTS = 4
-"""Up to CONTEXT_SYSCALL."""
+"""Number of contexts, up to CONTEXT_SYSCALL."""
 PROGRAM = """
 #include <sched.h>
 #include <unistd.h>

@@ -1,0 +1,53 @@
+"""Locks on files for which processes waited, as /proc/locks shows them now and then: who waits for whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FLOCK, FCNTL, OPEN_FILE, LEASE, DELEGATION = "flock", "fcntl", "OFD", "lease", "delegation"
+"""Kinds: of flock(2); of fcntl(2) for a process, and for an open file; what servers of file systems take."""
+KINDS = (FLOCK, FCNTL, OPEN_FILE, LEASE, DELEGATION)
+READ, WRITE = "read", "write"
+
+
+@dataclass(slots=True)
+class FileLock:
+    """A process that waited for a lock on a file that another one had."""
+
+    kind: str
+    """One of `KINDS`."""
+    process: str
+    """The name of the process that waited (hostile)."""
+    pid: int
+    owner: str
+    """The name of the process that had the lock, with the script that it runs (hostile); "" if it is not known."""
+    owner_pid: int
+    """Pid of the owner, also if it has ended; 0 if it is not known."""
+    owner_ended: bool
+    """Whether the owner took the lock and ended: others have its open file."""
+    sharers: int
+    """Number of other processes that were seen to have the owner's open file, and with it the lock."""
+    path: str
+    """Path of the file, as the process that waited opened it (hostile); "" if it is not known."""
+    device: int
+    """Device of the super block: major << 20 | minor."""
+    inode: int
+    first: int
+    """First byte of the owner's lock."""
+    last: int
+    """The last one; 0 if it goes on to the end of the file, however long that is."""
+    access: str
+    """`READ` or `WRITE`: how the owner has it."""
+    seen: int
+    """Number of looks at which the process was seen to wait for this owner."""
+    looks: int
+    """Number of looks while the trace went on."""
+    first_seen: int
+    """ns from the beginning of the trace until the first time."""
+    last_seen: int
+    """ns from the beginning of the trace until the last time."""
+
+    @property
+    def device_numbers(self) -> str:
+        """``8:1``: major and minor, hexadecimal, as in /proc/locks."""
+        return f"{self.device >> 20:x}:{self.device & 0xFFFFF:x}"

@@ -1,0 +1,77 @@
+"""The folder of a scan: its capture, and its report for programs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..base import safefile
+from ..base.errors import StallscopeError
+from ..base.rights import Owner
+from ..base.text import printable
+from ..writers import output
+from ..writers.base.options import WriteOptions
+from .report import Report
+
+if TYPE_CHECKING:
+    from ..model import Profile
+
+SUFFIX = ".d"
+"""End of the name of such a folder."""
+CAPTURE, SUMMARY = "capture.pb.gz", "summary.json"
+
+
+def is_folder(path: str) -> bool:
+    """Whether ``path`` names such a folder."""
+    return path.rstrip("/").endswith(SUFFIX)
+
+
+def check(path: str, *, force: bool) -> None:
+    """Checks before a trace whether `write` could write ``path``. StallscopeError."""
+    target = Path(path)
+    with safefile.open_folder(target.parent) as parent:
+        safefile.check_writable(target, parent)
+    if not _exists(target):
+        return
+    with safefile.open_folder(target) as folder:
+        for name in (CAPTURE, SUMMARY):
+            safefile.check_target(target / name, folder, force)
+            safefile.check_writable(target / name, folder)
+
+
+class How(NamedTuple):
+    """Way in which files are written: as `safefile.create` takes it."""
+
+    force: bool
+    owner: Owner | None
+    mode: int
+
+
+def write(profile: Profile, report: Report, path: str, how: How) -> None:
+    """Writes the files of a scan into the folder ``path``, which is made if it is not there. StallscopeError."""
+    target = Path(path)
+    safefile.make_folder(target, owner=how.owner)
+    output.write(profile, target / CAPTURE, WriteOptions(mode=how.mode), force=how.force, owner=how.owner)
+    with safefile.create(target / SUMMARY, force=how.force, owner=how.owner, mode=how.mode) as file:
+        file.write(json.dumps(report.to_json(), indent=2).encode() + b"\n")
+
+
+def capture_of(path: str) -> str:
+    """Path of the capture in the folder ``path``; of a capture itself, if ``path`` is one. StallscopeError."""
+    target = Path(path)
+    if not target.is_dir():
+        return path
+    if not (target / CAPTURE).is_file():
+        raise StallscopeError(
+            f"{printable(path)} is no folder of a scan: it has no {CAPTURE}",
+            "name a folder that trace-scan has written",
+        )
+    return str(target / CAPTURE)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return bool(path.lstat())
+    except OSError:
+        return False

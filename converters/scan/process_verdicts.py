@@ -1,0 +1,167 @@
+"""Verdicts on each process by itself: what holds it up, and who ends its waits."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from ..facts import thresholds
+from ..facts.facts import Facts
+from ..facts.identity import kernel_id
+from ..facts.restricted import of_processes
+from ..facts.thread_names import name_pattern
+from ..facts.wait_sums import Thread
+from ..model.waits_for import DEVICE, THREAD, Node, WaitGraph
+from ..rules.busy import Busy
+from ..rules.ranking import judge
+from ..rules.verdict import IDLE, STILL, Verdict
+
+
+@dataclass(frozen=True)
+class Ender:
+    """Process or device that ends waits. The name is unescaped (hostile)."""
+
+    name: str
+    pids: tuple[int, ...]
+    """Processes of this name that end them; () for a device."""
+    time: int
+    """ns of waits that it ends."""
+
+
+@dataclass(frozen=True)
+class ProcessVerdict:
+    """Verdict on the processes of one name that do the same in the same place. Times in ns; names are unescaped
+    (hostile)."""
+
+    name: str
+    pids: tuple[int, ...]
+    kind: str
+    """One of `rules.verdict.KINDS`; `IDLE` if nothing holds them up."""
+    time: int
+    """Time of their threads for which they are held up."""
+    wall: int
+    """Time of these threads; 0 if it is not known."""
+    on_cpu: int
+    """Time on cores of all their threads."""
+    score: float
+    """ns that are believed to be saved, see `Verdict.score`."""
+    verdict: Verdict | None
+    """Verdict on the process with the highest score; None if nothing was judged."""
+    ender: Ender | None = None
+    """Process or device that ends most of their waits; None if nobody else does."""
+
+    @property
+    def share(self) -> float | None:
+        """``time`` as a share of ``wall``; None if that is not known."""
+        return self.time / self.wall if self.wall else None
+
+    @property
+    def frames(self) -> tuple[str, ...]:
+        """Place where they are held up, or run; () if it is not known."""
+        finding = self.verdict.finding if self.verdict else None
+        if finding is None:
+            return ()
+        return finding.places[0].site.frames if finding.places else finding.runs_in
+
+    @property
+    def kernel(self) -> str:
+        """Function of the kernel in which they wait; "" if it is not known."""
+        finding = self.verdict.finding if self.verdict else None
+        return finding.places[0].site.kernel if finding and finding.places else ""
+
+
+def process_verdicts(facts: Facts) -> list[ProcessVerdict]:
+    """Verdicts on all processes of user space: those at work first, by what would be saved; then the idle ones."""
+    pids = {pid for pid, _ in facts.own if pid}
+    graph = facts.recorded.graph if facts.recorded else None
+    found = [_of(facts, pid, graph) for pid in sorted(pids)]
+    return sorted(_together(found), key=lambda each: (each.kind == IDLE, -each.score, -each.on_cpu, each.pids))
+
+
+def _of(facts: Facts, pid: int, graph: WaitGraph | None) -> ProcessVerdict:
+    own = of_processes(facts, (pid,))
+    judgement = judge(own)
+    verdict = judgement.first
+    finding = verdict.finding if verdict else None
+    on_cpu = sum(times.on_cpu for times in own.threads.values())
+    name = _name(own, pid)
+    is_at_work = pid in facts.at_work and verdict is not None and verdict.kind not in (IDLE, STILL)
+    if verdict is None or not is_at_work:
+        return ProcessVerdict(name, (pid,), IDLE, 0, 0, on_cpu, 0.0, verdict)
+    threads = finding.threads if finding else ()
+    time, wall = _times(verdict)
+    ender = _ender(graph, threads, time) if graph else None
+    return ProcessVerdict(name, (pid,), verdict.kind, time, wall, on_cpu, verdict.score, verdict, ender)
+
+
+def _times(verdict: Verdict) -> tuple[int, int]:
+    """Time for which threads are held up, or run, and the whole time of these threads."""
+    if isinstance(verdict.detail, Busy):  # its finding has the place of the first group, and the time of all
+        return verdict.detail.on_cpu + verdict.detail.runnable, verdict.detail.wall
+    finding = verdict.finding
+    return (finding.time, finding.wall) if finding else (verdict.time, 0)
+
+
+def _name(facts: Facts, pid: int) -> str:
+    main = facts.threads.get((pid, pid))
+    return main.process if main else next(times.process for times in facts.threads.values())
+
+
+def _ender(graph: WaitGraph, threads: Iterable[Thread], time: int) -> Ender | None:
+    """The process, or the device, that ends most of the waits of these threads; None if none ends much of ``time``."""
+    victims = {Node(THREAD, kernel_id(pid), kernel_id(tid)) for pid, tid in threads}
+    pids = {victim.pid for victim in victims}
+    times: Counter[tuple[str, int]] = Counter()
+    for (victim, end), part in graph.ends.items():
+        if victim not in victims or end.pid in pids:
+            continue
+        if end.kind == THREAD:
+            times[graph.names[end][0], end.pid] += part
+        elif end.kind == DEVICE:
+            times[end.name, 0] += part
+    (name, pid), most = max(times.items(), key=lambda entry: (entry[1], entry[0]), default=(("", 0), 0))
+    return Ender(name, (pid,) if pid else (), most) if 0 < thresholds.BLAMED * time <= most else None
+
+
+def _together(found: Iterable[ProcessVerdict]) -> list[ProcessVerdict]:
+    """Merges those of one name that do the same in the same place; idle ones are told by their names only."""
+    groups: dict[object, list[ProcessVerdict]] = defaultdict(list)
+    for each in found:
+        where = () if each.kind == IDLE else (each.frames, each.kernel)
+        groups[name_pattern(each.name), each.kind, where].append(each)
+    return [members[0] if len(members) == 1 else _merged(members) for members in groups.values()]
+
+
+def _merged(members: Sequence[ProcessVerdict]) -> ProcessVerdict:
+    first = max(members, key=lambda each: each.score)
+    names = {each.name for each in members}
+    time = sum(each.time for each in members)
+    return ProcessVerdict(
+        first.name if len(names) == 1 else name_pattern(first.name),
+        tuple(sorted(pid for each in members for pid in each.pids)),
+        first.kind,
+        time,
+        sum(each.wall for each in members) if all(each.wall for each in members) else 0,
+        sum(each.on_cpu for each in members),
+        sum(each.score for each in members),
+        first.verdict,
+        _most(filter(None, (each.ender for each in members)), time),
+    )
+
+
+def _most(enders: Iterable[Ender], time: int) -> Ender | None:
+    """The enders of several processes as one: that which ends most of the waits, of all processes of its name."""
+    times: Counter[str] = Counter()
+    pids: dict[str, set[int]] = defaultdict(set)
+    for each in enders:
+        times[name_pattern(each.name)] += each.time
+        pids[name_pattern(each.name)].update(each.pids)
+    name, most = max(times.items(), key=lambda entry: (entry[1], entry[0]), default=("", 0))
+    return Ender(name, tuple(sorted(pids[name])), most) if 0 < thresholds.BLAMED * time <= most else None
+
+
+def idle_names(rows: Collection[ProcessVerdict]) -> list[tuple[str, int]]:
+    """Names of the idle processes, and how many there are of each; most first."""
+    numbers = ((each.name, len(each.pids)) for each in rows if each.kind == IDLE)
+    return sorted(numbers, key=lambda entry: (-entry[1], entry[0]))

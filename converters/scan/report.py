@@ -1,0 +1,83 @@
+"""The report of a scan as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..base.text import json_text
+from ..facts import thresholds
+from ..facts.facts import Facts
+from ..facts.identity import kernel_ids
+from ..model import Profile
+from ..model.next_step import Whom
+from ..phrases.sentences import Sentences
+from ..rules.ranking import judge
+from ..summary.figures import Summary
+from ..summary.judging import read
+from ..summary.sharing import serialised
+from ..summary.summarize import summarize
+from .process_verdicts import Ender, ProcessVerdict, process_verdicts
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Report:
+    """Report of a scan. Names and sentences are unescaped (hostile)."""
+
+    summary: Summary
+    processes: tuple[ProcessVerdict, ...]
+    """Rows for all processes: those at work first, by what would be saved."""
+    findings: tuple[str, ...]
+    """Sentences on other troubles than those of the answer, the most important first."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for ``json.dumps``. Times in ns, shares as fractions of 1, null when unknown."""
+        return {
+            "scan_version": SCHEMA_VERSION,
+            "processes": [_process_json(each) for each in self.processes],
+            "findings": [json_text(each) for each in self.findings],
+            "summary": self.summary.to_json(),
+        }
+
+
+def report_of(profile: Profile, chosen: Whom | None = None) -> Report:
+    """The report of a profile of wall-clock time. ``chosen``: how the user chose the processes.
+
+    StallscopeError like `summarize`.
+    """
+    known = read(profile)
+    summary = summarize(profile, chosen, known)
+    return Report(summary, tuple(process_verdicts(known.facts)), _findings(known.facts, summary))
+
+
+def _findings(facts: Facts, summary: Summary) -> tuple[str, ...]:
+    """Sentences on what the answer does not tell, if it matters beside the first verdict."""
+    judgement, words = judge(facts), Sentences(facts)
+    told = (judgement.first, judgement.second)
+    least = thresholds.WORTH * judgement.first.score if judgement.first else 0.0
+    others = [each for each in judgement.verdicts if each not in told and each.score >= least]
+    sentences = (*serialised(summary.shared), *map(words.of, others))
+    return sentences[: thresholds.FINDINGS]
+
+
+def _process_json(each: ProcessVerdict) -> dict[str, Any]:
+    share = each.share
+    return {
+        "name": json_text(each.name),
+        "pids": kernel_ids(each.pids),
+        "kind": each.kind,
+        "rule": each.verdict.rule if each.verdict else None,
+        "time_ns": each.time,
+        "share": None if share is None else round(share, 6),
+        "on_cpu_ns": each.on_cpu,
+        "score_ns": round(each.score),
+        "frames": [json_text(frame) for frame in each.frames],
+        "kernel_wait": json_text(each.kernel),
+        "ended_by": each.ender and _ender_json(each.ender),
+    }
+
+
+def _ender_json(ender: Ender) -> dict[str, Any]:
+    return {"name": json_text(ender.name), "pids": kernel_ids(ender.pids), "time_ns": ender.time}

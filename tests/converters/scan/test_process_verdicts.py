@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import pytest
+from idle_hosts import CLIENT, LOOP, Host
+from stallscope.converters.scan.process_verdicts import ProcessVerdict, idle_names, process_verdicts
+from summary_profiles import EXE, LIBC, MS, READ, SECOND, Tracee, empty, facts_of, kernel, model_case, user
+from verdict_profiles import COMPUTE, FSYNC, one
+from wait_graphs import chained, profile_of, with_extremes
+
+RECV = (*user(EXE, "main", "ask"), *user(LIBC, "recv"), *kernel("__x64_sys_recvfrom", "unix_stream_read_generic"))
+
+
+def test_each_process_has_its_own_verdict() -> None:
+    profile = one(FSYNC, 9 * SECOND, state="uninterruptible", runs=SECOND)
+    Tracee(profile, 2, "client", 2, "client").run(SECOND).wait(READ, "interruptible", 9 * SECOND, 900)
+    Tracee(profile, 3, "cron", 3, "cron").wait(READ, "interruptible", 10 * SECOND, 1)
+    found = {each.name: each for each in process_verdicts(facts_of(profile))}
+    assert {name: each.kind for name, each in found.items()} == {"app": "io", "client": "peer", "cron": "idle"}
+    assert found["app"].share == pytest.approx(0.9)
+    assert found["app"].frames == ("main", "save", "fsync")
+    assert found["app"].kernel == "folio_wait_bit"
+    assert found["cron"].share is None
+
+
+def test_processes_that_do_the_same_are_one_row() -> None:
+    (row,) = process_verdicts(facts_of(model_case()))
+    assert row.pids == tuple(range(4711, 4719))
+    assert row.kind == "driver"
+    assert row.time == 8 * 8_420 * MS
+
+
+def test_what_differs_in_its_place_has_rows_of_its_own() -> None:
+    profile = one(FSYNC, 9 * SECOND, state="uninterruptible", runs=SECOND)
+    other = (*user(EXE, "main", "load"), *FSYNC[2:])
+    Tracee(profile, 2, "app", 2, "app").run(5 * SECOND).wait(other, "uninterruptible", 5 * SECOND, 900)
+    rows = process_verdicts(facts_of(profile))
+    assert [each.pids for each in rows] == [(1,), (2,)]
+
+
+def test_idle_processes_come_last_and_are_told_by_name() -> None:
+    profile = empty()
+    for pid in (1, 2):
+        Tracee(profile, pid, "cron", pid, "cron").wait(READ, "interruptible", 10 * SECOND, 1)
+    Tracee(profile, 3, "app", 3, "app").run(10 * SECOND)
+    rows = process_verdicts(facts_of(profile))
+    assert [each.name for each in rows] == ["app", "cron"]
+    assert idle_names(rows) == [("cron", 2)]
+
+
+def test_share_of_a_process_that_runs_is_of_all_its_threads() -> None:
+    profile = empty()
+    Tracee(profile, 1, "app", 1, "app").run(10 * SECOND)
+    Tracee(profile, 1, "app", 2, "helper").run(10 * SECOND)
+    (row,) = process_verdicts(facts_of(profile))
+    assert (row.kind, row.time, row.wall, row.share) == ("cpu", 20 * SECOND, 20 * SECOND, 1.0)
+
+
+def by_pid(host: Host) -> dict[int, ProcessVerdict]:
+    return {each.pids[0]: each for each in process_verdicts(facts_of(host.made()))}
+
+
+def test_who_ends_most_of_the_waits_of_a_process() -> None:
+    host = Host().wait(7, 7, RECV, 900, CLIENT, each=9).wait(20, 20, LOOP, 100, ("[timer]", 0, ""), each=1)
+    ender = by_pid(host)[7].ender
+    assert ender
+    assert (ender.pids, ender.time) == ((20,), 900 * MS)
+
+
+def test_who_ends_little_is_not_named() -> None:
+    host = Host().wait(7, 7, RECV, 250, CLIENT, each=9).wait(7, 7, RECV, 650, ("[still waiting]", 0, ""), each=9)
+    assert by_pid(host)[7].ender is None
+
+
+def test_threads_of_the_process_itself_are_no_enders() -> None:
+    host = Host().wait(7, 7, RECV, 900, ("app-7", 8, "helper"), each=9).wait(7, 8, COMPUTE, 1, ("[timer]", 0, ""))
+    assert by_pid(host)[7].ender is None
+
+
+def test_a_device_can_end_waits() -> None:
+    profile = with_extremes(profile_of(chained(7, 7, 900 * MS, ("[interrupt nvme0q1]", 0, ""), own=FSYNC)))
+    profile.samples = [sample._replace(values=(900 * MS, 100, 1, 9 * MS)) for sample in profile.samples]
+    Tracee(profile, 7, "app", 7, "app").run(100 * MS).times.blocked["interruptible"] = 900 * MS
+    profile.threads[0].wall = SECOND
+    (row,) = process_verdicts(facts_of(profile))
+    assert row.ender
+    assert (row.ender.name, row.ender.pids) == ("[interrupt nvme0q1]", ())

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import pty
+import struct
+import termios
+
+import pytest
+from scans import three_troubles
+from stallscope.converters.facts import thresholds
+from stallscope.converters.model import Profile
+from stallscope.converters.scan import screen
+from stallscope.converters.scan.report import report_of
+from summary_profiles import READ, SECOND, Tracee, empty
+
+
+def text_of(profile: Profile) -> str:
+    file = io.StringIO()
+    screen.show(report_of(profile), file)
+    return file.getvalue()
+
+
+def on_terminal(profile: Profile, columns: int, lines: int) -> list[str]:
+    """The lines that a terminal of this size gets."""
+    master, slave = pty.openpty()
+    os.set_blocking(master, False)
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    with os.fdopen(slave, "w") as file, os.fdopen(master, "rb") as got:
+        screen.show(report_of(profile), file)
+        return got.read().decode().splitlines()
+
+
+def many(number: int) -> Profile:
+    """Processes that wait in different places."""
+    profile = empty()
+    for pid in range(1, number + 1):
+        name = f"app{chr(96 + pid)}"
+        Tracee(profile, pid, name, pid, name).run(SECOND).wait(READ, "interruptible", 9 * SECOND, 900)
+    return profile
+
+
+def test_processes_with_their_verdicts() -> None:
+    text = text_of(three_troubles())
+    assert "Scanned 4 processes with 4 threads for 10.0 s" in text
+    rows = [line.split()[:2] for line in text.splitlines() if line.startswith(("io ", "peer ", "lock "))]
+    assert sorted(kind for kind, _ in rows) == ["io", "lock", "peer"]
+    assert "2 × queue (pid 3, 4)" in text
+    assert "main → save → fsync │ folio_wait_bit" in text
+
+
+def test_idle_processes_are_one_line() -> None:
+    profile = three_troubles()
+    for pid in range(20, 20 + thresholds.IDLE_NAMED + 2):
+        name = f"cron{chr(77 + pid)}"
+        Tracee(profile, pid, name, pid, name).wait(READ, "interruptible", 10 * SECOND, 1)
+    (line,) = [line for line in text_of(profile).splitlines() if line.startswith("Idle: ")]
+    assert line.count("cron") == thresholds.IDLE_NAMED
+    assert line.endswith("and 2 others")
+
+
+@pytest.mark.parametrize("number", [2, thresholds.SCAN_ROWS, 25])
+@pytest.mark.parametrize(("columns", "lines"), [(150, 60), (100, 40), (80, 24)])
+def test_it_fits_a_terminal(number: int, columns: int, lines: int) -> None:
+    shown = on_terminal(many(number), columns, lines)
+    assert len(shown) < min(lines, screen.LINES)
+    assert any(line.startswith("peer ") or "peer" in line.split()[:1] for line in shown)
+
+
+def test_rows_that_have_no_room_are_counted() -> None:
+    text = text_of(many(thresholds.SCAN_ROWS + 3))
+    assert "and 3 processes more (--json has them)" in text
+    assert "processes more" not in text_of(many(thresholds.SCAN_ROWS))
+
+
+def test_hostile_names_are_printable() -> None:
+    profile = empty()
+    Tracee(profile, 1, "a\x1b[31m\nb", 1, "t").run(SECOND).wait(READ, "interruptible", 9 * SECOND, 900)
+    text = text_of(profile)
+    assert "\x1b" not in text
+    assert "a\\x1b[31m\\x0ab" in text
+
+
+def test_a_trace_without_threads() -> None:
+    assert "No thread was seen." in text_of(empty())

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from pathlib import Path
+
+import pytest
+from stallscope.converters.model.file_locks import FileLock
+from stallscope.tracers.base import file_locks
+from stallscope.tracers.base.file_locks import FileLocks
+from stallscope.tracers.base.open_files import devices_of_mounts
+
+ME = os.getpid()
+OWNER = b"1: FLOCK  ADVISORY  WRITE %d 08:01:99 0 EOF\n"
+WAITER = b"1: -> FLOCK  ADVISORY  WRITE %d 08:01:99 0 EOF\n"
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "locks"
+    path.touch()
+    monkeypatch.setattr(file_locks, "TABLE", str(path))
+    monkeypatch.setattr(file_locks, "_SOON", 0)
+    monkeypatch.setattr(file_locks, "_SELDOM", 60)
+    monkeypatch.setattr(file_locks, "_SHARE", 1e9)
+    return path
+
+
+def looked(*texts: bytes, table: Path, traced: dict[int, object]) -> list[FileLock]:
+    """Locks that are found after these looks."""
+    look, began = FileLocks(traced), time.monotonic_ns()
+    for text in texts:
+        table.write_bytes(text)
+        look.finish()
+    return look.found(traced, began, time.monotonic_ns())
+
+
+def test_who_waits_is_counted_by_looks(table: Path) -> None:
+    text = OWNER % 1 + 3 * (WAITER % ME)  # three threads
+    (found,) = looked(text, text, b"", text, table=table, traced={ME: 0})
+    assert (found.pid, found.owner_pid, found.seen, found.looks) == (ME, 1, 3, 4)
+    assert found.owner.startswith(Path("/proc/1/comm").read_text().strip())
+    assert (found.kind, found.access, found.device, found.inode, found.path) == ("flock", "write", 8 << 20 | 1, 99, "")
+    assert 0 < found.first_seen < found.last_seen
+    assert not found.owner_ended
+
+
+def test_who_is_not_traced_is_left_out_but_for_owners(table: Path) -> None:
+    text = OWNER % 1 + WAITER % ME + b"2: FLOCK  ADVISORY  WRITE 2 08:01:98 0 EOF\n" + b"2" + (WAITER % 1)[1:]
+    found = looked(text, table=table, traced={ME: 0})
+    assert {(each.pid, each.owner_pid) for each in found} == {(ME, 1), (1, 2)}
+    assert looked(text, table=table, traced={}) == []
+
+
+def test_an_owner_that_has_ended(table: Path) -> None:
+    gone = (1 << 22) - 1
+    (found,) = looked(OWNER % gone + WAITER % ME, table=table, traced={ME: 0})
+    assert (found.owner, found.owner_pid, found.owner_ended) == ("", gone, True)
+
+
+def test_looks_go_on_beside_the_trace(table: Path) -> None:
+    table.write_bytes(OWNER % 1 + WAITER % ME)
+    look, began = FileLocks({ME: 0}), time.monotonic_ns()
+    until = time.monotonic() + 60
+    while len(look._looks) < 3 and time.monotonic() < until:
+        look.poll()
+        time.sleep(0.001)
+    (found,) = look.found({ME: 0}, began, time.monotonic_ns())
+    assert found.seen == found.looks >= 3
+    look.next()
+    assert look.found({ME: 0}, began, time.monotonic_ns()) == []
+
+
+def test_without_waits_nothing_is_looked_at(table: Path) -> None:
+    table.write_bytes(OWNER % 1 + WAITER % ME)
+    look = FileLocks({ME: 0}, looks=False)
+    look.poll()
+    look.finish()
+    assert look.found({ME: 0}, 0, time.monotonic_ns()) == []
+
+
+def test_no_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(file_locks, "TABLE", str(tmp_path / "none"))
+    look = FileLocks({ME: 0})
+    look.finish()
+    assert look.found({ME: 0}, 0, time.monotonic_ns()) == []
+
+
+def test_of_a_huge_table_the_beginning_is_read(table: Path) -> None:
+    table.write_bytes((OWNER % 1) * (1 << 18))
+    assert len(file_locks._table()) == 1 << 20
+
+
+def test_open_files_that_take_long_are_looked_for_the_next_time(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (tmp_path / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        (mine,) = [each for each in Path("/proc/locks").read_text().split("\n") if f" {ME} " in each]
+        number, _, lock = mine.partition(":")
+        text = f"{mine}\n{number}: ->{lock}\n".encode()
+        monkeypatch.setattr(file_locks, "_SLICE", 0)
+        (found,) = looked(text, table=table, traced={ME: 0})
+        assert found.path == ""
+        monkeypatch.setattr(file_locks, "_SLICE", 60)
+        (found,) = looked(text, text, table=table, traced={ME: 0})
+        assert found.path == str(tmp_path / "lock")
+
+
+def test_the_only_one_that_has_the_file_open_waits_for_the_lock_of_an_open_file(table: Path, tmp_path: Path) -> None:
+    with (tmp_path / "lock").open("w") as file:
+        mount = next(
+            int(line.split()[1])
+            for line in Path(f"/proc/self/fdinfo/{file.fileno()}").read_text().split("\n")
+            if line.startswith("mnt_id:")
+        )
+        device = devices_of_mounts(Path("/proc/self/mountinfo").read_bytes())[mount]
+        where = f"{device >> 20:02x}:{device & 0xFFFFF:02x}:{os.fstat(file.fileno()).st_ino} 0 EOF\n"
+        text = f"1: OFDLCK ADVISORY  WRITE -1 {where}1: -> OFDLCK ADVISORY  WRITE -1 {where}".encode()
+        (found,) = looked(text, text, table=table, traced={ME: 0, 1 << 30: 0})
+        assert (found.pid, found.owner_pid, found.owner, found.owner_ended, found.seen) == (ME, 0, "", False, 2)
+        assert looked(text, table=table, traced=dict.fromkeys(range(1 << 30, (1 << 30) + 65), 0)) == []

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from stallscope.tracers.base.lock_table import Lock, lock_of
+from stallscope.tracers.base.open_files import devices_of_mounts, holders, opened
+
+
+def lock_on(file: int) -> Lock:
+    """A lock of this process on an open file, as its fdinfo has it."""
+    for line in Path(f"/proc/self/fdinfo/{file}").read_bytes().split(b"\n"):
+        if line.startswith(b"lock:") and (found := lock_of(line.split()[2:])):
+            return found
+    raise AssertionError("there is none")
+
+
+def test_the_path_of_an_inode(tmp_path: Path) -> None:
+    path = tmp_path / "a lock\nwith a name"
+    with path.open("w") as file, (tmp_path / "other").open("w"):
+        fcntl.flock(file, fcntl.LOCK_EX)
+        lock = lock_on(file.fileno())
+        found = opened(os.getpid(), lock.device, lock.inode)
+        assert found and found.path == str(path)
+        assert [(each.kind, each.pid) for each in found.locks] == [("flock", os.getpid())]
+        assert opened(os.getpid(), lock.device + 1, lock.inode) is None
+        assert opened(os.getpid(), lock.device, lock.inode + 1000) is None
+    assert opened(os.getpid(), lock.device, lock.inode) is None
+    assert opened(1 << 30, lock.device, lock.inode) is None
+
+
+def test_who_has_inherited_an_open_file_has_its_lock(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        line = [sys.executable, "-c", "print(flush=True); input()"]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        with (
+            subprocess.Popen(line, pass_fds=[file.fileno()], **pipes) as one,  # type: ignore[call-overload]
+            subprocess.Popen(line, **pipes) as other,  # type: ignore[call-overload]
+        ):
+            for each in (one, other):
+                each.stdout.readline()
+            pids = [os.getpid(), one.pid, other.pid, 1 << 30]
+            until = time.monotonic() + 60
+            assert holders(lock_on(file.fileno()), str(path), pids, until) == {os.getpid(), one.pid}
+            assert holders(lock_on(file.fileno()), str(path), pids, 0) == set()
+            for each in (one, other):
+                each.stdin.close()
+
+
+def test_mounts() -> None:
+    text = b"22 27 0:21 / /proc rw - proc proc rw\nx\n1 2 3\n2 1 8:1 / /a\\040b rw\n3 1 8:x / /\n"
+    text += b"4 1 -8:1 / /\n\xff \xb2 1:1 /"
+    assert devices_of_mounts(text) == {22: 21, 2: 8 << 20 | 1}
+    assert devices_of_mounts(b"") == {}

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scans import three_troubles
+from stallscope.converters.base.errors import StallscopeError
+from stallscope.converters.model.next_step import WHO_WAKES, NextStep, Whom
+from stallscope.converters.scan import folder
+from stallscope.converters.scan.report import report_of
+from stallscope.tracers.command.scan_results import ScanResults, show, show_again
+
+GIVEN: Mapping[str, Any] = {
+    "outputs": (),
+    "force": False,
+    "per_thread": False,
+    "as_json": False,
+    "merge": False,
+    "verbose": False,
+    "mode": 0o600,
+    "graph": None,
+    "by": "process",
+    "idle": False,
+    "pids": (),
+    "name": None,
+    "everything": True,
+    "command": (),
+    "critical": None,
+}
+
+
+def plan(*outputs: Path | str, **given: object) -> ScanResults:
+    return ScanResults.plan("scan", {**GIVEN, "outputs": tuple(map(str, outputs)), **given})
+
+
+def test_folders_and_files_are_told_apart(tmp_path: Path) -> None:
+    results = plan(tmp_path / "scan.d", tmp_path / "x.svg")
+    assert results.folders == (str(tmp_path / "scan.d"),)
+    assert results.paths == (str(tmp_path / "x.svg"),)
+    assert plan().paths == ()
+
+
+def test_all_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan(tmp_path / "scan.d", tmp_path / "x.svg").write(three_troubles())
+    text = capsys.readouterr().out
+    assert "Scanned 4 processes" in text
+    assert f"wrote {tmp_path}/scan.d/\n" in text
+    assert f"wrote {tmp_path}/x.svg\n" in text
+    assert (tmp_path / "scan.d" / folder.CAPTURE).is_file()
+    assert (tmp_path / "x.svg").read_text().startswith("<?xml")
+
+
+def test_json_alone_is_on_standard_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan(tmp_path / "scan.d", as_json=True).write(three_troubles())
+    text = capsys.readouterr()
+    assert json.loads(text.out)["scan_version"] == 1
+    assert "wrote" in text.err
+
+
+def test_what_is_recommended_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    step = NextStep("trace-offcpu", Whom(), ("-a",), WHO_WAKES)
+    plan(tmp_path / "scan.d").write(three_troubles(), step=step)
+    (said,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Next: ")]
+    assert "trace-offcpu" in said
+    assert show_again(str(tmp_path / "scan.d"), as_json=False) == 0
+    assert said in capsys.readouterr().out.splitlines()
+
+
+def test_a_report_for_a_program() -> None:
+    stream = io.StringIO()
+    show(report_of(three_troubles()), stream, as_json=True)
+    assert {"processes", "findings", "summary", "scan_version"} == set(json.loads(stream.getvalue()))
+
+
+def test_a_folder_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(StallscopeError, match="no folder of a scan"):
+        show_again(str(tmp_path), as_json=False)

@@ -1,0 +1,64 @@
+"""trace-scan's options. With a real trace: tests/live/test_scan.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from scans import three_troubles
+from stallscope.converters.scan import folder
+from stallscope.converters.scan.report import report_of
+from stallscope.tracers.engines.protocol import Request
+from stallscope.tracers.measures.protocol import columns_of
+from stallscope.tracers.scan import LEFT_OUT, main
+
+
+def test_the_whole_host_for_ten_seconds(recorded: list[Request]) -> None:
+    main([])
+    (request,) = recorded
+    assert request.scope.everything
+    assert request.duration == 10
+    assert [each.name for each in request.measures] == ["offcpu", "oncpu", "wakeup", "locks", "ioctl", "calls"]
+    assert columns_of(request.measures)[0].name == "wall"
+
+
+@pytest.mark.parametrize("scope", [("-p", "4711"), ("-n", "train"), ("--", "true")])
+def test_a_choice_of_processes(recorded: list[Request], scope: tuple[str, ...]) -> None:
+    main([*scope])
+    (request,) = recorded
+    assert not request.scope.everything
+    assert request.duration == (None if "--" in scope else 10)
+
+
+@pytest.mark.parametrize(("word", "name"), LEFT_OUT.items())
+def test_measures_can_be_left_out(recorded: list[Request], word: str, name: str) -> None:
+    main(["--without", word])
+    names = {each.name for each in recorded[0].measures}
+    assert names == {"offcpu", "oncpu", "wakeup", "locks", "ioctl", "calls"} - {name}
+
+
+def test_a_report_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    profile = three_troubles()
+    path = str(tmp_path / "scan.d")
+    folder.write(profile, report_of(profile), path, folder.How(force=False, owner=None, mode=0o600))
+    assert main(["--from", path]) == 0
+    again = capsys.readouterr().out
+    assert "main → save → fsync │ folio_wait_bit" in again
+    assert main(["--from", f"{path}/{folder.CAPTURE}"]) == 0
+    assert capsys.readouterr().out == again
+    assert main(["--from", path, "--json"]) == 0
+    assert capsys.readouterr().out == (tmp_path / "scan.d" / folder.SUMMARY).read_text()
+
+
+def test_no_file_is_written_unasked(recorded: list[Request], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.chmod(0o500)
+    monkeypatch.chdir(tmp_path)
+    main(["-p", "4711"])
+    assert recorded
+
+
+def test_a_folder_in_the_way(recorded: list[Request], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "scan.d").write_text("mine")
+    assert main(["-o", str(tmp_path / "scan.d")]) == 1
+    assert "cannot be used" in capsys.readouterr().err
+    assert not recorded

@@ -1,0 +1,231 @@
+"""Looks now and then who waits for a lock on a file, and who has it, while a trace goes on."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Container, Iterable
+from dataclasses import dataclass
+
+from ...converters.model.file_locks import FCNTL, OPEN_FILE, FileLock
+from . import procfs
+from .lock_table import NOT_TOLD, Blocked, Lock, blocked_in
+from .neighbours import named
+from .open_files import holders, opened
+
+TABLE = "/proc/locks"
+_BYTES = 1 << 20
+"""Size of the table that is read: later locks are left out."""
+_SOON, _SELDOM = 0.25, 1.0
+"""Seconds between two looks: while somebody waits, and else."""
+_SHARE = 0.02
+"""Maximum share of time spent looking: while the kernel writes the table, nobody takes or gives back a lock."""
+_MOST = 1024
+"""Pairs of a process that waits and an owner."""
+_FILES = 64
+"""Files whose paths are looked for."""
+_CANDIDATES = 64
+"""Processes of which one may be the one that waits for the lock of an open file."""
+_SLICE = 0.05
+"""Maximum seconds of a look spent on open files: others come with the next look."""
+_SEARCH = 0.2
+"""Maximum seconds of the search for processes that share locks."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    lock: Lock
+    first: int
+    last: int
+    times: int = 0
+    name: str = ""
+    """Name of the process that waits."""
+    owner: str = ""
+
+
+_Key = tuple[int, int, str, int, int]
+"""Pid of the process that waits, pid of the owner, the kind, the device, and the inode."""
+
+
+class FileLocks:
+    """Looks of one trace. The kernel needs some milliseconds for each: they are done in a thread of their own."""
+
+    def __init__(self, traced: Container[int] | None, *, looks: bool = True) -> None:
+        """``traced``: processes of whose waits is told; None: of all. Without ``looks`` nothing is done."""
+        self._traced, self._is_on = traced, looks
+        self._seen: dict[_Key, _Seen] = {}
+        self._looks: list[int] = []
+        """Times of the looks: CLOCK_MONOTONIC ns."""
+        self._paths: dict[tuple[int, int], str] = {}
+        self._sharers: dict[tuple[str, int, int], set[int]] = {}
+        self._waiters: dict[tuple[int, int], int] = {}
+        """Processes that wait for locks of open files, by the file."""
+        self._next = self._until = 0.0
+        self._thread: threading.Thread | None = None
+        self._read: tuple[int, bytes, float] | None = None
+
+    def poll(self) -> None:
+        """Takes in a look that is done, and begins the next one when it is due. To be called often."""
+        if self._thread and not self._thread.is_alive():
+            self._take_in()
+        if self._is_on and self._thread is None and time.monotonic() >= self._next:
+            self._thread = threading.Thread(target=self._look, daemon=True)
+            self._thread.start()
+
+    def finish(self) -> None:
+        """Looks for the last time, and then for processes that share locks which are still waited for."""
+        if not self._is_on:
+            return
+        if self._thread:
+            self._thread.join(_SELDOM)
+            if self._thread.is_alive():
+                return
+            self._take_in()
+        self._look()
+        self._take_in()
+        last = self._looks[-1] if self._looks else 0
+        until = time.monotonic() + _SEARCH
+        for seen in [each for each in self._seen.values() if each.last == last]:
+            lock = seen.lock
+            path, key = self._paths.get((lock.device, lock.inode), ""), _file_of(lock)
+            if path and lock.kind != FCNTL and key not in self._sharers and time.monotonic() < until:
+                self._sharers[key] = holders(lock, path, procfs.pids(), until)
+
+    def next(self) -> None:
+        """Begins an interval: what was seen before it is of another profile."""
+        self._seen.clear()
+        self._looks.clear()
+
+    def found(self, traced: Container[int] | None, began: int, ended: int) -> list[FileLock]:
+        """Waits that were seen of these processes, and of those for whom they wait; None: of all. Times of the trace
+        are CLOCK_MONOTONIC ns."""
+        looks = sum(began <= at <= ended or at == self._looks[-1] for at in self._looks if at >= began)
+        kept = self._of(traced)
+        names = named({key[1]: seen.owner for key, seen in kept.items() if seen.owner})
+        return [self._made(key, seen, looks, began, names) for key, seen in kept.items() if seen.last >= began]
+
+    def _of(self, traced: Container[int] | None) -> dict[_Key, _Seen]:
+        """Waits of these processes, of those for whom they wait, and so on."""
+        if traced is None:
+            return dict(self._seen)
+        asked = {key[0] for key in self._seen if key[0] in traced}
+        while more := {key[1] for key in self._seen if key[0] in asked} - asked:
+            asked |= more
+        return {key: seen for key, seen in self._seen.items() if key[0] in asked}
+
+    def _made(self, key: _Key, seen: _Seen, looks: int, began: int, names: dict[int, str]) -> FileLock:
+        waiter, owner, kind, device, inode = key
+        having = self._sharers.get(_file_of(seen.lock), set()) - {waiter}
+        name, ended = names.get(owner, seen.owner), False
+        if having and owner not in having:
+            # Who took it has ended, or the kernel does not tell.
+            ended, owner = owner != NOT_TOLD, min(having)
+            name = named({owner: procfs.comm(owner)}).get(owner, "")
+        elif not seen.owner:
+            ended = owner != NOT_TOLD
+        return FileLock(
+            kind,
+            seen.name,
+            waiter,
+            name,
+            owner,
+            ended,
+            len(having - {owner}),
+            self._paths.get((device, inode), ""),
+            device,
+            inode,
+            seen.lock.first,
+            seen.lock.last,
+            seen.lock.access,
+            seen.times,
+            max(looks, seen.times),
+            max(seen.first - began, 0),
+            max(seen.last - began, 0),
+        )
+
+    def _look(self) -> None:
+        began = time.monotonic_ns()
+        text = _table()
+        self._read = began, text, (time.monotonic_ns() - began) / 1e9
+
+    def _take_in(self) -> None:
+        self._thread = None
+        if self._read is None:
+            return
+        (at, text, cost), self._read = self._read, None
+        self._looks.append(at)
+        self._until = time.monotonic() + _SLICE
+        blocked = self._resolved(blocked_in(text))
+        wait = False
+        for each in blocked:
+            wait = self._add(each, at) or wait
+        self._next = time.monotonic() + max(_SOON if wait else _SELDOM, cost / _SHARE)
+
+    def _add(self, each: Blocked, at: int) -> bool:
+        """Returns whether it is of a traced process."""
+        waiter, owner = each
+        is_traced = self._traced is None or waiter.pid in self._traced
+        key = waiter.pid, owner.pid, owner.kind, owner.device, owner.inode
+        seen = self._seen.get(key)
+        if seen is None:
+            if len(self._seen) >= _MOST:
+                return is_traced
+            name, of_owner = procfs.comm(waiter.pid), procfs.comm(owner.pid) if owner.pid else ""
+            seen = self._seen[key] = _Seen(owner, at, at, name=name, owner=of_owner)
+        if is_traced:
+            self._find_path(waiter)
+        if seen.last != at or not seen.times:  # several threads of a process may wait
+            seen.last, seen.times = at, seen.times + 1
+        return is_traced
+
+    def _find_path(self, waiter: Lock) -> None:
+        key = waiter.device, waiter.inode
+        if key not in self._paths and len(self._paths) < _FILES and time.monotonic() < self._until:
+            found = opened(waiter.pid, *key)
+            self._paths[key] = found.path if found else ""
+
+    def _resolved(self, blocked: Iterable[Blocked]) -> list[Blocked]:
+        """Processes that wait; for the lock of an open file, of which the kernel tells no process, the only traced one
+        that has the file open without having the lock."""
+        found = []
+        for waiter, owner in blocked:
+            if waiter.pid:
+                found.append(Blocked(waiter, owner))
+            elif waiter.kind == OPEN_FILE and (pid := self._waiter_of(waiter)):
+                found.append(Blocked(waiter._replace(pid=pid), owner))
+        return found
+
+    def _waiter_of(self, wish: Lock) -> int:
+        pids = list(self._traced) if isinstance(self._traced, dict) else []
+        if not 0 < len(pids) <= _CANDIDATES:
+            return NOT_TOLD
+        key = wish.device, wish.inode
+        known = self._waiters.get(key, NOT_TOLD)
+        if known in pids and (file := opened(known, *key)) and not file.locks:
+            return known
+        waiting = []
+        for pid in pids:
+            if time.monotonic() >= self._until:
+                return NOT_TOLD
+            if (file := opened(pid, *key)) and not file.locks:
+                waiting.append(pid)
+        self._waiters[key] = waiting[0] if len(waiting) == 1 else NOT_TOLD
+        return self._waiters[key]
+
+
+def _file_of(lock: Lock) -> tuple[str, int, int]:
+    return lock.kind, lock.device, lock.inode
+
+
+def _table() -> bytes:
+    """The beginning of the table; b"" where there is none, or it may not be read."""
+    parts, left = [], _BYTES
+    try:
+        with open(TABLE, "rb", buffering=0) as file:
+            while left > 0 and (part := os.read(file.fileno(), min(left, 1 << 16))):
+                parts.append(part)
+                left -= len(part)
+    except OSError:
+        return b""
+    return b"".join(parts)

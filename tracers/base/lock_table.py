@@ -1,0 +1,105 @@
+"""Reads /proc/locks: which process waits for a lock on a file, and which one has it.
+
+The format is that of `lock_get_status` in the kernel's fs/locks.c: below each lock that somebody has come those who
+wait for it, behind an arrow. The pids are those of processes, not of threads, as the pid namespace sees them in which
+/proc was mounted. Of a lock of an open file (F_OFD_SETLK) the kernel tells no process, -1, and of one that another
+host has a negative number.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...converters.model.file_locks import DELEGATION, FCNTL, FLOCK, LEASE, OPEN_FILE, READ, WRITE
+
+MOST = 4096
+"""Waiting processes; later ones are left out."""
+NOT_TOLD = 0
+"""The pid of a process that the kernel does not tell."""
+_KINDS = {b"FLOCK": FLOCK, b"POSIX": FCNTL, b"OFDLCK": OPEN_FILE, b"LEASE": LEASE, b"DELEG": DELEGATION}
+_ACCESSES = {b"READ": READ, b"WRITE": WRITE}
+_ARROW = b"->"
+_MOST_PID = 1 << 22
+"""PID_MAX_LIMIT (include/linux/threads.h)."""
+_END = 1 << 63
+
+
+class Lock(NamedTuple):
+    """A lock, or the wish for one. Bytes from ``first`` to ``last``, 0 for the end of the file."""
+
+    kind: str
+    access: str
+    pid: int
+    device: int
+    """major << 20 | minor, as the kernel's own numbers are."""
+    inode: int
+    first: int
+    last: int
+
+
+class Blocked(NamedTuple):
+    """A process that waits for a lock that another one has."""
+
+    waiter: Lock
+    owner: Lock
+
+
+def blocked_in(text: bytes) -> list[Blocked]:
+    """Processes that wait. One that waits behind another one that waits is behind the same owner: the kernel puts it
+    there only if the owner's lock is in its way, too. Malformed lines are left out, with those below them."""
+    found: list[Blocked] = []
+    owner, number = None, b""
+    lines = text.split(b"\n")
+    for line in lines[:-1]:  # what follows the last end of a line is cut off
+        words = line.split(maxsplit=9)
+        if len(words) > 1 and words[1] == _ARROW:
+            waiter = lock_of(words[2:])
+            if waiter and owner and words[0] == number:
+                found.append(Blocked(waiter, owner))
+                if len(found) == MOST:
+                    break
+        else:
+            owner, number = lock_of(words[1:]), words[0] if words else b""
+    return found
+
+
+def lock_of(words: list[bytes]) -> Lock | None:
+    """A lock from the words behind its number; None if they are malformed, or for no file."""
+    if len(words) != 7 or words[0] not in _KINDS or words[2] not in _ACCESSES:
+        return None
+    kind = _KINDS[words[0]]
+    device, inode = _file(words[4])
+    first = _number(words[5])
+    last = 0 if words[6] == b"EOF" else _number(words[6])
+    pid = _pid(words[3])
+    if pid is None or device < 0 or inode < 0 or first < 0 or last < 0:
+        return None
+    return Lock(kind, _ACCESSES[words[2]], pid, device, inode, first, last)
+
+
+def _pid(word: bytes) -> int | None:
+    digits = word.removeprefix(b"-")
+    if not digits.isdigit() or len(digits) > 10:
+        return None
+    pid = int(word)
+    return pid if 0 < pid <= _MOST_PID else NOT_TOLD
+
+
+def _file(word: bytes) -> tuple[int, int]:
+    """``08:01:99``: the numbers of the device are hexadecimal."""
+    parts = word.split(b":")
+    if len(parts) != 3 or not all(0 < len(part) <= 8 for part in parts[:2]):
+        return -1, -1
+    try:
+        major, minor = (int(part, 16) for part in parts[:2])
+    except ValueError:
+        return -1, -1
+    return (major << 20 | minor) if min(major, minor) >= 0 and minor < 1 << 20 else -1, _number(parts[2])
+
+
+def _number(word: bytes) -> int:
+    """A number without a sign that fits into 64 bits; -1 if it is none."""
+    if not word.isdigit() or len(word) > 20:
+        return -1
+    number = int(word)
+    return number if number < _END << 1 else -1
