@@ -14,7 +14,7 @@ from . import thresholds
 
 _PATHS = (FILE, FOLDER, DEVICE, TERMINAL)
 Objects = Mapping[int, WaitObject]
-"""By their ids."""
+"""Files, sockets and pipes by their ids."""
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,11 @@ class On:
     """File or socket that most of a wait's time is on. Names are hostile."""
 
     what: WaitObject
-    """It, or one of several alike, with the most time."""
+    """Object with the most time, alone or one of several alike."""
     number: int = 1
-    """So many of them."""
+    """Number of objects that are alike."""
     folder: str = ""
-    """Of several files: the folder in which all of them are; "" if they are one path, or no files."""
+    """Folder in which all of several files are; "" if they are one path, or no files."""
     time: int = 0
     """ns of the wait on them."""
 

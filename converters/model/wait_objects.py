@@ -16,7 +16,7 @@ EVENTS, OTHER = "events", "other"
 …"""
 NETWORK = (TCP, UDP)
 WITH_ENDS = (PIPE, UNIX, TCP, UDP)
-"""Those that have another end."""
+"""Kinds that have another end."""
 
 READS, WRITES = "reads", "writes"
 
@@ -26,7 +26,7 @@ class ObjectEnd:
     """A process that has the other end."""
 
     process: str
-    """Its name, with the script that it runs (hostile)."""
+    """Name of the process, with the script that it runs (hostile)."""
     pid: int
 
 
@@ -42,16 +42,16 @@ class WaitObject:
     filesystem: str = ""
     """The name of the file system's type, as mount(8) has it; "" if it is not known."""
     device: str = ""
-    """Of the file system: its number, as in /proc/self/mountinfo."""
+    """Number of the file system, as in /proc/self/mountinfo."""
     inode: int = 0
     local: str = ""
-    """Of a socket: its address and port."""
+    """Address and port of a socket's own end."""
     remote: str = ""
-    """The same of the other end; "" if it has none."""
+    """Address and port of the other end; "" if it has none."""
     listens: bool = False
     """A socket that waits for connections."""
     does: str = ""
-    """Of a pipe: what those who have the other end do with it, `READS` or `WRITES`."""
+    """`READS` or `WRITES`: what those who have the other end of a pipe do with it."""
     ends: list[ObjectEnd] = field(default_factory=list)
     """Processes with the other end; at most `MOST_ENDS`."""
     more_ends: int = 0

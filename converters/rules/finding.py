@@ -48,7 +48,7 @@ class Finding:
     runs_in: tuple[str, ...] = ()
     """Place where the threads run most often, for `CPU`; () if it is not known."""
     on: On | None = None
-    """For waits: what most of their time is on, if it is known."""
+    """File, socket or pipe that most of the time of waits is on; None if it is not known."""
 
     @property
     def pids(self) -> frozenset[int]:

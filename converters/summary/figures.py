@@ -155,7 +155,7 @@ class Wait:
     stack: Stack = ()
     """All frames of the stack with most of the time, if the row is of one place."""
     on: On | None = None
-    """What most of the time is on, if it is known."""
+    """File, socket or pipe that most of the time is on; None if it is not known."""
 
     @property
     def runnable(self) -> bool:

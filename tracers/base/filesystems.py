@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 ANONYMOUS, PIPES, TERMINALS = 0x09041934, 0x50495045, 0x1CD1
-"""Of anonymous inodes, of pipes without a name, and of pseudo-terminals."""
+"""Magic numbers of anonymous inodes, of pipes without a name, and of pseudo-terminals."""
 
 _NAMES = {
     0xEF53: "ext4",  # ext2 and ext3, too

@@ -21,7 +21,7 @@ _MOST_MOUNTS = 1 << 12
 """Mounts that are remembered."""
 _TARGET = re.compile(rb"^tfd: *(\d{1,10}) .* ino:([0-9a-f]+) sdev:([0-9a-f]+)$", re.MULTILINE)
 _DIGITS = 20
-"""Of a number of 64 bits."""
+"""Digits of a number of 64 bits."""
 _OCTAL = re.compile(rb"\\([0-7]{3})")
 
 
@@ -29,9 +29,9 @@ class Mount(NamedTuple):
     """A mount, by its number."""
 
     device: str
-    """Of the file system: ``8:1``."""
+    """Device of the file system: ``8:1``."""
     filesystem: str
-    """Its type: ``ext4`` (hostile: a FUSE file system chooses a part of it)."""
+    """Type of the file system: ``ext4`` (hostile: a FUSE file system chooses a part of it)."""
 
 
 class Target(NamedTuple):
@@ -116,7 +116,7 @@ class Holder(NamedTuple):
 
     pid: int
     access: int
-    """What it may do with it: 1 read, 2 write, 3 both."""
+    """Access to the file: 1 read, 2 write, 3 both."""
 
 
 class Search:

@@ -13,7 +13,7 @@ from ..outside.reads import head
 _MOST = 1 << 20
 """Bytes of a table that are read; sockets beyond are not known."""
 _DIGITS = 20
-"""Of a number of 64 bits."""
+"""Digits of a number of 64 bits."""
 LISTENS = 10
 """TCP_LISTEN of include/net/tcp_states.h; sockets of other families use it, too."""
 _KINDS = ("tcp", "tcp6", "udp", "udp6")

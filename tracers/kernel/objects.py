@@ -15,7 +15,7 @@ TCP, UDP = 6, 17
 """Protocols: include/uapi/linux/in.h."""
 READS, WRITES = 1, 2
 _MINOR_BITS = 20
-"""Of the kernel's own numbers of devices: include/linux/kdev_t.h."""
+"""Bits of the kernel's own numbers of devices: include/linux/kdev_t.h."""
 
 
 class ObjectRecord(NamedTuple):
@@ -25,9 +25,9 @@ class ObjectRecord(NamedTuple):
     id: int
     inode: int
     magic: int
-    """Of its file system, as statfs(2) has it."""
+    """Magic number of its file system, as statfs(2) has it."""
     peer: int
-    """Of a Unix socket: the other one's inode; 0: none."""
+    """Inode of the Unix socket at the other end; 0: none."""
     dev: int
     rdev: int
     mode: int
@@ -35,7 +35,7 @@ class ObjectRecord(NamedTuple):
     netns: int
     """The inode of its network namespace."""
     access: int
-    """Of a pipe's end: `READS` or `WRITES`, or both."""
+    """`READS` or `WRITES`, or both, of a pipe's end."""
     family: int
     socket_type: int
     protocol: int
@@ -43,7 +43,7 @@ class ObjectRecord(NamedTuple):
     local_port: int
     remote_port: int
     tid: int
-    """Whose descriptor ``fd`` is: a thread can have a table of its own."""
+    """Thread whose descriptor ``fd`` is: a thread can have a table of its own."""
     local: bytes
     remote: bytes
 

@@ -44,13 +44,13 @@ _RARELY = 20
 """A search for other ends begins after at most so many times as long as the last one took; the second one at once, the
 next ones later each time."""
 _NEAR = 32
-"""Of the processes that wait for something, so many are asked first."""
+"""Number of processes that are asked first, of those that wait for something."""
 _LAST = 1.0
 """Seconds for the search when the trace has ended."""
 _TABLES = 0.5
 """Seconds for which the sockets of a namespace are remembered."""
 _MOST_TARGETS = 16
-"""Of an epoll descriptor that waits for more, it is not looked for a single one that matters."""
+"""Targets of an epoll descriptor: of one with more, it is not looked for a single one that matters."""
 _ANONYMOUS_LINK = "anon_inode:"
 
 
@@ -59,7 +59,7 @@ class _Object:
     record: ObjectRecord
     made: WaitObject
     link: str = ""
-    """Of the other end; "" if it has none, or it is not known."""
+    """Address of the other end; "" if it has none, or it is not known."""
     holders: set[Holder] = field(default_factory=set)
 
 
