@@ -62,7 +62,7 @@ def test_json_alone_is_on_standard_output(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_what_is_recommended_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    step = NextStep("trace-offcpu", Whom(), ("-a",), WHO_WAKES)
+    step = NextStep("trace-offcpu", Whom(("-a",)), ("-d", "2"), WHO_WAKES)
     plan(tmp_path / "scan.d").write(three_troubles(), step=step)
     (said,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Next: ")]
     assert "trace-offcpu" in said
