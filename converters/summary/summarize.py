@@ -274,7 +274,8 @@ def _wait(members: list[_Member], whose: _Whose, flags: _Flags, facts: Facts) ->
     thread, place, total = members[0]
     times = {thread: total.time}
     if len(members) > 1:  # There may be very many with one.
-        total = replace(total, objects=dict(total.objects) if total.objects else None)
+        objects = dict(total.objects) if total.objects else None
+        total = replace(total, wakers=dict(total.wakers), objects=objects)
         for thread, _, part in members[1:]:
             total.add(part)
             times[thread] = times.get(thread, 0) + part.time

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import itertools
@@ -178,8 +179,10 @@ class MappedArray:
         self.fd = -1
 
     def close(self) -> None:
-        """Unmaps the memory; the kernel may go on using the map. BufferError while the memory is in use."""
-        self.memory.close()
+        """Unmaps the memory; the kernel may go on using the map. A view that a call still has, which Ctrl-C has
+        interrupted, keeps the memory until it is gone."""
+        with contextlib.suppress(BufferError):
+            self.memory.close()
         self.release()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import struct
 from typing import TYPE_CHECKING, NamedTuple
@@ -192,7 +193,8 @@ class Store:
         self._holes.clear()
         self._max_shards = 0
         del self._tables
-        self._memory.close()
+        with contextlib.suppress(BufferError):  # an interrupted call may have a view of it
+            self._memory.close()
 
     def _retire(self, pid: int) -> None:
         block = self._spaces.pop(pid, None)

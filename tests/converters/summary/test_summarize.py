@@ -3,9 +3,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from idle_hosts import CLIENT, LOOP, Host
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Profile, Sample, ThreadTimes, ValueType
 from stallscope.converters.summary.figures import Process, Wait, Who
+from stallscope.converters.summary.judging import read
 from stallscope.converters.summary.summarize import summarize
 from summary_profiles import (
     MS,
@@ -187,3 +189,15 @@ def test_other_profiles_are_refused() -> None:
     with pytest.raises(StallscopeError, match="neither of off-CPU time nor of on-CPU samples") as caught:
         summarize(Profile([ValueType("cpu", "nanoseconds")]))
     assert caught.value.remedy
+
+
+def test_facts_stay_as_they_were() -> None:
+    """Rows of several threads have sums of their own: what is judged later is not counted twice."""
+    host = Host().wait(7, 7, LOOP, 900, CLIENT, each=9).wait(8, 8, LOOP, 800, CLIENT, each=8)
+    profile = host.made()
+    known = read(profile)
+    before = {thread: [dict(total.wakers) for total in sums.values()] for thread, sums in known.facts.sums.items()}
+    summarize(profile, None, known)
+    after = {thread: [dict(total.wakers) for total in sums.values()] for thread, sums in known.facts.sums.items()}
+    assert after == before
+    assert any(wakers for sums in before.values() for wakers in sums)

@@ -211,3 +211,14 @@ def test_hashes_are_allocated_before_they_are_used(loaded: Object) -> None:
             if ":" in line
         )
         assert not int(info["map_flags"], 0) & NO_PREALLOC, name
+
+
+def test_a_call_that_was_interrupted_may_have_views(loaded: Object) -> None:
+    """Ctrl-C leaves its frame, and with it numpy's views, in the traceback while all is closed."""
+    made = Store(loaded, 4 * MB)
+    views = [memoryview(array.memory) for array in made._arrays] + [memoryview(made._memory)]
+    made.close()
+    assert all(view.nbytes for view in views)
+    before = os.listdir("/proc/self/fd")
+    views.clear()
+    assert len(os.listdir("/proc/self/fd")) <= len(before)
