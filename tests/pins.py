@@ -176,10 +176,12 @@ def is_herd(profile: Profile) -> bool:
 
 
 def found_crowd(
-    threads: int, *, cores: float, waits: float, cpus: str = "0-3", processes: int = 1
+    threads: int, *, cores: float, waits: float, cpus: str = "0-3", processes: int = 1, others: float = 0
 ) -> crowds.Crowd | None:
-    """Processes that use so many cores, and wait for so many, over all; cores below 1 are a quota."""
+    """Processes that use so many cores, and wait for so many, over all; cores below 1 are a quota. ``others``: cores
+    that a process used that was not traced; 0: it is not known."""
     made = no_waits()
+    made.neighbours += [Neighbour("gzip", 99, round(others * TEN), cpus)] if others else []
     limits = (CpuLimit("/small", 10_000, 100_000),) if cores + waits < 1 else ()
     for pid in range(1000, 1000 + 100 * processes, 100):
         add_process(made, pid, "train", cpus=cpus, limits=limits)
@@ -227,6 +229,12 @@ def others_have_cores(x: float) -> bool:
     return found is not None and found.others_have_cores
 
 
+def others_used(x: float) -> bool:
+    """Whether others have the cores of a program that gets two of four, if they used such a share of the other two."""
+    found = found_crowd(8, cores=2, waits=4, others=2 * x)
+    return found is not None and found.others_have_cores
+
+
 def throttled(periods: int, ns: float) -> bool:
     return quota.throttles(CpuLimit("/x", 50_000, 100_000, 1_000, periods, round(ns)), TEN)
 
@@ -247,7 +255,7 @@ def takers(x: float) -> int:
     made = no_waits()
     add_process(made, 7, "train")
     add_threads(made, 7, "train", "w", 6, on_cpu=SECOND, runnable=8 * SECOND)
-    made.neighbours.append(Neighbour("gzip", 9, round(x * 4 * TEN)))
+    made.neighbours += [Neighbour("gzip", 9, round(x * 4 * TEN)), Neighbour("tar", 8, 3 * TEN)]
     (found,) = crowds.find(facts_of(made))
     assert isinstance(found.detail, crowds.Crowd)
     return len(found.detail.takers)

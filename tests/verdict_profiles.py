@@ -183,11 +183,11 @@ def stepping(every: int | None = 20) -> Profile:
     return profile
 
 
-def handing_on(runs: int = 50_000, woken: float = 1.0, kind: Stack = READ) -> Profile:
-    """Four processes that share a core, and wait for each other after they have run for so long; this part of their
+def handing_on(runs: int = 50_000, woken: float = 1.0, kind: Stack = READ, number: int = 4) -> Profile:
+    """Some processes that share a core, and wait for each other after they have run for so long; this part of their
     waiting for a core comes right after these waits."""
     profile = empty()
-    for pid in range(10, 14):
+    for pid in range(10, 10 + number):
         add_process(profile, pid, "app", cpus="0")
         waits = 2 * SECOND // runs
         thread = Tracee(profile, pid, "app", pid, "app").run(2 * SECOND).wait(kind, "interruptible", 3 * SECOND, waits)

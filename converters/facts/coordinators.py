@@ -5,22 +5,31 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 
-from .wait_kinds import CHILD
-from .wait_sums import Place, Sums, Thread
+from . import thresholds
+from .stacks import Stacks
+from .wait_kinds import CHILD, SLEEP
+from .wait_sums import Place, Sum, Sums, Thread
 
 
 def coordinators(
     sums: Sums, still: Collection[Thread], at_work: Collection[Thread], quiet: Mapping[Thread, Collection[Place]]
 ) -> frozenset[Thread]:
-    """The main threads that only wait for the end of threads or processes, while threads of their process mostly wait,
-    too. ``still``: threads that never moved; ``at_work``: these others, which did; ``quiet``: threads that spend nearly
-    all of their time in these places, also if the trace saw how they began, or how the wait ended."""
+    """The main threads that only wait for the end of threads or processes, or only sleep for long between two looks at
+    them, while threads of their process mostly wait, too. ``still``: threads that never moved; ``at_work``: these
+    others, which did; ``quiet``: threads that spend nearly all of their time in these places, also if the trace saw how
+    they began, or how the wait ended."""
     workers: dict[int, int] = defaultdict(int)
+    wait_for_something: set[int] = set()
     for pid, tid in at_work:
         workers[pid] += pid != tid
+        if pid != tid and not _mostly_sleeps_itself(sums.get((pid, tid), {})):
+            wait_for_something.add(pid)
     found = {thread for thread in still if _waits_for_an_end(thread, sums)}
     for thread, places in quiet.items():
-        if any(place.wait.join and sums[thread][place].count <= workers[thread[0]] for place in places):
+        joins = any(place.wait.join and sums[thread][place].count <= workers[thread[0]] for place in places)
+        if joins or (
+            thread[0] in wait_for_something and any(_sleeps_itself(place, sums[thread][place]) for place in places)
+        ):
             found.add(thread)
     return frozenset(thread for thread in found if thread[0] == thread[1] and workers[thread[0]])
 
@@ -31,3 +40,23 @@ def _waits_for_an_end(thread: Thread, sums: Sums) -> bool:
         return False
     (place,) = places
     return place.kind == CHILD or place.wait.join
+
+
+def _mostly_sleeps_itself(places: Mapping[Place, Sum]) -> bool:
+    longest = max(places, key=lambda place: (places[place].time, place), default=None)
+    return longest is not None and longest.kind == SLEEP and _is_own_call(longest)
+
+
+def _sleeps_itself(place: Place, total: Sum) -> bool:
+    """Whether a function of the program itself sleeps there, for long: what a library sleeps for is what holds the
+    thread up."""
+    if place.kind != SLEEP or total.time <= thresholds.SHORT_SLEEP * total.count:
+        return False
+    return _is_own_call(place)
+
+
+def _is_own_call(place: Place) -> bool:
+    """Whether the program itself, and no library, makes the call."""
+    parts = Stacks().of(place.stack)
+    caller = next((told for told in reversed(parts.user[: parts.end]) if not told.is_plumbing), None)
+    return caller is not None and caller.is_own

@@ -88,7 +88,9 @@ class Facts:
         """Processes that do something."""
         self.active_wall = sum(times.wall for thread, times in threads.items() if not self.is_quiet(thread))
         self._working = {each for each in self.own if each not in roles.idle and self._waits_at_work(each)}
-        self._led_by_workers = {pid for pid, _ in coordinators(sums, roles.still, self._working, roles.quiet)}
+        self.coordinators = coordinators(sums, roles.still, self._working, roles.quiet)
+        """Main threads that only wait for their workers: they keep nobody waiting."""
+        self._led_by_workers = {pid for pid, _ in self.coordinators}
 
     def waits_of(self, thread: Thread) -> Mapping[Place, Sum]:
         """Waits of a thread by place."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ..model import ThreadTimes
 from ..model.neighbours import Neighbour
 from ..model.processes import cpu_set
+from . import thresholds
 from .contention import Contention, together
 from .thread_names import name_pattern, thread_pattern
 
@@ -47,6 +48,15 @@ def users_of_cores(
         used = sum(_used_of(each, cores) for each in members) / duration if duration else 0.0
         found.append((f"{len(members)} × {name}" if len(members) > 1 else name, used))
     return sorted(found, key=lambda each: (-each[1], each[0]))
+
+
+def others_may_have(neighbours: Sequence[Neighbour], duration: int, cores: frozenset[int], missing: float) -> bool:
+    """Whether processes that were not traced can have so many of these ``cores``: if it is not known what they used,
+    or if that is a good part of it. Else the cores went elsewhere, to interrupts or to the trace itself."""
+    if not any(each.on_cpu for each in neighbours):
+        return True
+    used = sum(number for _, number in users_of_cores(neighbours, duration, cores))
+    return used >= thresholds.OTHERS_USED * missing
 
 
 def _used_of(neighbour: Neighbour, cores: frozenset[int]) -> float:

@@ -110,6 +110,9 @@ HERD_ALIKE = Threshold(2 / 3, "of the most wake-ups", "All of a herd are woken a
 
 # Threads and cores.
 CROWDED = Threshold(1.2, "threads that want a core, per core", "With fewer, each thread soon gets one.")
+HANDS_ON_WANTED = Threshold(
+    5, "threads that want a core, per core", "Of more, most wait for a core, however short they run."
+)
 HANDS_ON = Threshold(
     100_000,
     "ns on a core per wait",
@@ -123,6 +126,9 @@ MATTERS_FOR_HOST = Threshold(
 )
 POOLS_WANT = Threshold(1.5, "cores per process", "Variables for the number of threads are no hint below it.")
 CORES_TAKEN = Threshold(0.6, "share of the allowed cores", "Who gets less is crowded out by others, not by itself.")
+OTHERS_USED = Threshold(
+    0.3, "share of the missing cores", "If others used less, the cores went to interrupts, or to the trace itself."
+)
 THROTTLED = Threshold(0.02, "share of the quota's periods, or of the trace", "Stops that are rarer do not matter.")
 ANEW_PER_SECOND = Threshold(50, "threads created per second", "Fewer new threads cost little.")
 ANEW_THREADS = Threshold(20, "threads", "So many in all, to be no coincidence.")

@@ -18,6 +18,8 @@ from .shared_frames import CALLED, NOTHING_SHARED, Shared, passed_on
 from .stacks import Parts, Stacks, Told
 from .waits import peer_function
 
+_SLEEPS = frozenset(("nanosleep", "clock_nanosleep"))
+"""System calls of functions that sleep."""
 GAP = "…"
 """Marks frames left out between two names in `Site.frames`."""
 
@@ -74,7 +76,16 @@ def _user_chain(parts: Parts) -> tuple[str, ...]:
     hidden = [GAP] if between and any(told.is_named and not told.is_plumbing for told in between) else []
     if hidden and parts.call in FEW_EVENTS_CALLS and (peer := peer_function(between[::-1])):
         hidden.append(peer)
+    elif hidden and parts.call in _SLEEPS and (caller := _sleeper(between)):
+        hidden.append(caller)
     return (*_with_gaps(_located(chosen, user)), *hidden, *call)
+
+
+def _sleeper(between: Sequence[Told]) -> str:
+    """The innermost function of a library that tells something, of a script if there is one: it sleeps, for its own
+    reasons."""
+    telling = [told for told in reversed(between) if told.is_named and not told.is_plumbing]
+    return next((told.label for told in [*filter(lambda told: told.is_script, telling), *telling]), "")
 
 
 def _located(chosen: list[_Name], user: Sequence[Told]) -> list[_Name]:

@@ -46,7 +46,8 @@ def _asked(facts: Facts, effect: Finding) -> list[Thread] | None:
         asked = [thread for thread in asked if thread[0] not in effect.pids]
     else:
         return None
-    return [thread for thread in asked if thread not in waiting_ and not (have_ended and _only_awaits(facts, thread))]
+    asked = [thread for thread in asked if thread not in waiting_ and thread not in facts.coordinators]
+    return [thread for thread in asked if not (have_ended and _only_awaits(facts, thread))]
 
 
 def _ends(facts: Facts, effect: Finding) -> list[Thread]:

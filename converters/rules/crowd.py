@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..facts import thresholds
 from ..facts.contention import Contention, together
 from ..facts.facts import Facts
-from ..facts.groups import by_name, users_of_cores
+from ..facts.groups import by_name, others_may_have, users_of_cores
 from ..facts.wait_kinds import PEER, THREAD
 from ..model import Profile
 from ..model.states import WOKEN
@@ -62,6 +62,9 @@ def _verdict(facts: Facts, group: Contention, names: tuple[str, ...], more: bool
     assert group.allowed is not None
     by_quota = group.allowed < len(group.cpus)
     taken = not by_quota and group.on_cpu < thresholds.CORES_TAKEN * group.allowed * group.span
+    if taken:
+        missing = group.allowed - group.on_cpu / group.span
+        taken = others_may_have(facts.neighbours, facts.duration, group.cpus, missing)
     hint = not taken and _has_hint(facts, group)
     takers = users_of_cores(facts.neighbours, facts.duration, group.cpus) if taken else []
     much = thresholds.CROWD_CORE * group.allowed
@@ -72,6 +75,8 @@ def _verdict(facts: Facts, group: Contention, names: tuple[str, ...], more: bool
 
 def _hands_on(facts: Facts, group: Contention) -> bool:
     """See `Crowd.hands_on`."""
+    if group.wanted is None or not group.allowed or group.wanted >= thresholds.HANDS_ON_WANTED * group.allowed:
+        return False
     pids = set(group.pids)
     waits, after_waits = 0, 0
     for thread in facts.own:

@@ -9,7 +9,7 @@ from typing import Any
 from ..base.text import json_text
 from ..facts import thresholds
 from ..facts.contention import Contention
-from ..facts.groups import by_name, users_of_cores
+from ..facts.groups import by_name, others_may_have, users_of_cores
 from ..model.neighbours import Neighbour
 from ..rules.quota import throttles
 
@@ -71,6 +71,8 @@ class Cores:
         wanted = sum(process.on_cpu + process.runnable for process in waiting) / duration
         alone = threads <= len(cores) and total < thresholds.CORES_TAKEN * len(cores)
         crowded = wanted >= thresholds.CROWDED * len(cores) and total < thresholds.CORES_TAKEN * len(cores)
+        if not others_may_have(self._neighbours, duration, cores, len(cores) - total):
+            return None
         others = users_of_cores(self._neighbours, duration, cores)
         named = tuple((name, used) for name, used in others[: thresholds.PROCESSES_NAMED] if used >= much)
         return Takers(OTHERS if alone or crowded else UNCLEAR, named, len(cores))

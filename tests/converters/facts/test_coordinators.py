@@ -75,6 +75,38 @@ def test_another_wait_of_the_main_thread_leads_all_the_same(profile: Profile) ->
     assert "of the time of the main thread of app is spent waiting for another thread" in summarize(profile).answer[0]
 
 
+NAP = (*user(EXE, "main", "report"), *user(LIBC, "sleep", "clock_nanosleep"), *kernel("do_nanosleep"))
+BACKOFF = (*user(EXE, "main"), *user(Module("/usr/lib/libhttp.so.2"), "retry_later"), *NAP[2:])
+
+
+def reporter(where: Stack, each: int, worker: Stack = LOCK) -> str:
+    """The first sentence on a main thread that sleeps for ``each`` again and again, beside a worker."""
+    profile = empty()
+    Tracee(profile, 1, "app", 1, "app").wait(where, "interruptible", 10_000 * MS, 10_000 * MS // each)
+    Tracee(profile, 1, "app", 2, "worker").run(500 * MS).wait(worker, "interruptible", 9_500 * MS, 900)
+    return summarize(profile).answer[0]
+
+
+def test_a_main_thread_that_sleeps_between_two_looks_is_no_trouble() -> None:
+    assert reporter(NAP, 2_000 * MS).startswith("95.0 % of the time of the worker thread of app")
+
+
+@pytest.mark.parametrize(
+    ("where", "each", "worker"),
+    [
+        (BACKOFF, 2_000 * MS, LOCK),  # a library has its reasons
+        (NAP, 20 * MS, LOCK),  # it asks all the time
+        (NAP, 2_000 * MS, (*user(EXE, "poll_sensor"), *NAP[2:])),  # the other one only sleeps, too
+    ],
+)
+def test_another_sleep_of_the_main_thread_is_told(where: Stack, each: int, worker: Stack) -> None:
+    assert "of the main thread of app is spent sleeping" in reporter(where, each, worker)
+
+
+def test_a_coordinator_keeps_nobody_waiting() -> None:
+    assert "main thread" not in reporter(NAP, 2_000 * MS)
+
+
 def test_somebody_has_to_be_at_work() -> None:
     profile = job(waiting_in("pthread_join"))
     sums = add_up_waits(profile, merged_threads(profile.threads))

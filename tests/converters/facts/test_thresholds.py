@@ -141,6 +141,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "HERD_WAKEUPS": (Pin(99, 100, lambda x: pins.is_herd(herd(often=x))),),
     "HERD_ALIKE": (Pin(0.66, 0.67, lambda x: pins.is_herd(herd(last=x))),),
     "CROWDED": (Pin(1.19, 1.21, lambda x: pins.is_crowd(8, cores=2, waits=4 * x - 2)),),
+    "HANDS_ON_WANTED": (Pin(4.9, 5.6, lambda x: judge(facts_of(handing_on(number=round(x / 0.7)))).verdicts[0].rule),),
     "HANDS_ON": (Pin(99_000, 101_000, lambda x: judge(facts_of(handing_on(round(x)))).verdicts[0].rule),),
     "CROWD_WAITS": (Pin(0.195, 0.205, lambda x: pins.is_crowd(8, cores=8 * (1 - x), waits=8 * x)),),
     "CROWD_CORE": (
@@ -151,6 +152,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "MATTERS_FOR_HOST": (Pin(0.0195, 0.0205, pins.matters_for_host),),
     "POOLS_WANT": (Pin(1.45, 1.55, pins.is_hint),),
     "CORES_TAKEN": (Pin(0.59, 0.61, pins.others_have_cores),),
+    "OTHERS_USED": (Pin(0.29, 0.31, pins.others_used),),
     "THROTTLED": (
         Pin(0.019, 0.02, lambda x: pins.throttled(round(x * 1_000), 0)),
         Pin(0.0199, 0.0201, lambda x: pins.throttled(0, x * TEN)),
