@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from alike import of_calls
+from core_pins import found_crowd
 from gil_profiles import gil, threads
-from pins import found_crowd
 from processes import process as add_process
 from processes import profile as no_waits
 from processes import threads as add_threads

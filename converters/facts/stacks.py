@@ -16,9 +16,11 @@ from .runtimes import is_in, is_master, parked_in
 from .shared_frames import CALLED, NOTHING_SHARED, Shared
 from .wait_functions import (
     ASKS_OF_PROGRAMS,
+    FILE_LOCK_SCRIPTS,
     GPU_CALLS,
     GPU_FILES,
     LINKED_LOCKS,
+    LOCK_OF_FILE,
     LOCKS_BY_TIMER,
     LOCKS_OF_PROGRAMS,
     LOCKS_OF_STORAGE,
@@ -72,7 +74,7 @@ class Told:
         self.parked = parked_in(frame)
         self.gpu = self.label if _is_of_gpu(frame) and GPU_CALLS.fullmatch(self.label) else ""
         self.user_lock = self.label if self.label.startswith(USER_LOCKS) else ""
-        self.lock_by_timer = self.label if self.label in LOCKS_BY_TIMER else ""
+        self.lock_by_timer = self.label if self.label in LOCKS_BY_TIMER else _file_lock(frame)
         self.lock_of_program = _lock_of_program(frame)
         self.is_linked_lock = LINKED_LOCKS.match(self.label) is not None
         self.takes_python_lock = self.label.startswith(PYTHON_LOCKS)
@@ -82,6 +84,12 @@ class Told:
         self.asks = _is_of_program(frame, ASKS_OF_PROGRAMS)
         self.tells = bool(self.gpu or self.lock_by_timer or self.is_linked_lock or self.sleeps or self.asks)
         """Whether the frame tells what its thread waits for, though it is the program's."""
+
+
+def _file_lock(frame: Frame) -> str:
+    """`LOCK_OF_FILE` for a library's function that sleeps until a lock on a file is free; "" for all others."""
+    is_one = frame.kind == "python" and FILE_LOCK_SCRIPTS.fullmatch(f"{frame.file}:{frame.name.rpartition('.')[2]}")
+    return LOCK_OF_FILE if is_one else ""
 
 
 class Parts:

@@ -86,6 +86,14 @@ LINKED_LOCKS = re.compile(
 parking_lot's (src/raw_mutex.rs, raw_rwlock.rs), Abseil's (absl/synchronization/mutex.cc)."""
 LOCKS_BY_TIMER = frozenset(("sqlite3InvokeBusyHandler", "sqliteDefaultBusyCallback"))
 """Functions that sleep and try again until a lock is free: SQLite's, for a locked database (src/btree.c, main.c)."""
+FILE_LOCK_SCRIPTS = re.compile(
+    r"(^|.*/)(filelock/(\w+/)?\w+\.py:(acquire|_poll_until_acquired)|fasteners/process_lock\.py:(acquire|_do_acquire)|"
+    r"portalocker/utils\.py:acquire)"
+)
+"""Functions of Python's libraries (``file:function``) that do it for a lock on a file: filelock, fasteners,
+portalocker."""
+LOCK_OF_FILE = "lock of a file"
+"""Name that stands for all functions of `FILE_LOCK_SCRIPTS` where a lock is named."""
 LOCKS_OF_PROGRAMS = dict.fromkeys(
     ("ProcSleep", "LWLockAcquire", "LWLockAcquireOrWait", "LWLockWaitForVar"), re.compile(r"postgres(ql)?")
 )

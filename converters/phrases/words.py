@@ -16,6 +16,7 @@ from ..facts.wait_functions import (
     COLLECTIVE,
     LIGHT_LOCKS,
     LOADER,
+    LOCK_OF_FILE,
     LOCKS_BY_TIMER,
     LOCKS_OF_PROGRAMS,
     ROW_LOCK,
@@ -47,6 +48,7 @@ _KNOWN_LOCKS = {
     **dict.fromkeys(LOCKS_OF_PROGRAMS, "a lock of PostgreSQL"),
     **dict.fromkeys(LIGHT_LOCKS, "a lightweight lock of PostgreSQL (LWLock)"),
     ROW_LOCK: "a lock of MariaDB",
+    LOCK_OF_FILE: "the lock of a file",
     **dict.fromkeys(LOCKS_BY_TIMER, "a lock of an SQLite database"),
 }
 

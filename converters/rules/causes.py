@@ -24,6 +24,8 @@ def cause_of(facts: Facts, effect: Finding) -> Finding | None:
     # The cause of a wait is occupied for a good part of that time.
     each = effect.time / len(effect.threads)
     found = [cause for cause in found if cause.time >= thresholds.CAUSE * each]
+    if effect.kind == CHILD:  # one child comes after the other: what all of them do counts
+        return max(found, key=lambda of: (of.time, of.threads), default=None)
     return max(found, key=lambda of: (of.time / of.wall * min(1, of.time / each), of.threads), default=None)
 
 

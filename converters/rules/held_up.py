@@ -64,8 +64,10 @@ def _holder(facts: Facts, held: Finding) -> Finding | None:
     if few:
         asked += [thread for thread in facts.own if thread[0] in held.pids and thread not in held.threads]
     found = causes_among(facts, asked, own_kinds(PEER), idle_too=True)
-    if not found and kind_of(held) == FILE_LOCK:  # its holder may have started a program
-        found = causes_among(facts, asked, (CHILD,), idle_too=True)
+    if not found and kind_of(held) == FILE_LOCK:
+        # Its holder may have started a program; who takes turns with the others may ask somebody meanwhile.
+        turns = [thread for thread in others if not facts.waits_of(thread).keys().isdisjoint(held.places)]
+        found = causes_among(facts, asked, (CHILD,), idle_too=True) or causes_among(facts, turns, (PEER,))
     return max(found, key=lambda of: (of.time / of.wall, of.threads), default=None)
 
 

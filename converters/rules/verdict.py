@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from ..facts import file_locks
 from ..facts.wait_causes import DRIVERS_CALL
-from ..facts.wait_functions import COLLECTIVE, LOADER, OF_DATABASES, STARTED, TAKE_GIL
+from ..facts.wait_functions import COLLECTIVE, LOADER, LOCK_OF_FILE, OF_DATABASES, STARTED, TAKE_GIL
 from ..facts.wait_kinds import CHILD, EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD
 from ..facts.wait_sums import Place
 from .finding import CPU, Finding, sleeps_again
@@ -112,6 +112,8 @@ def _lock_kind(place: Place) -> str:
         return GIL
     if wait.lock in OF_DATABASES:
         return DATABASE_LOCK
+    if wait.lock == LOCK_OF_FILE:
+        return FILE_LOCK
     if wait.call == DRIVERS_CALL and not wait.lock:
         return DRIVER
     return FILE_LOCK if wait.call in file_locks.CALLS else LOCK

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import blame_pins
 import call_pins as calls
+import core_pins
 import fact_pins
 import limit_pins as limits
 import pins
@@ -140,27 +141,27 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "HERD_RUNS": (Pin(19_900, 20_100, lambda x: pins.is_herd(herd(runs=x))),),
     "HERD_WAKEUPS": (Pin(99, 100, lambda x: pins.is_herd(herd(often=x))),),
     "HERD_ALIKE": (Pin(0.66, 0.67, lambda x: pins.is_herd(herd(last=x))),),
-    "CROWDED": (Pin(1.19, 1.21, lambda x: pins.is_crowd(8, cores=2, waits=4 * x - 2)),),
+    "CROWDED": (Pin(1.19, 1.21, lambda x: core_pins.is_crowd(8, cores=2, waits=4 * x - 2)),),
     "HANDS_ON_WANTED": (Pin(4.9, 5.6, lambda x: judge(facts_of(handing_on(number=round(x / 0.7)))).verdicts[0].rule),),
     "HANDS_ON": (Pin(99_000, 101_000, lambda x: judge(facts_of(handing_on(round(x)))).verdicts[0].rule),),
-    "CROWD_WAITS": (Pin(0.195, 0.205, lambda x: pins.is_crowd(8, cores=8 * (1 - x), waits=8 * x)),),
+    "CROWD_WAITS": (Pin(0.195, 0.205, lambda x: core_pins.is_crowd(8, cores=8 * (1 - x), waits=8 * x)),),
     "CROWD_CORE": (
-        Pin(0.049, 0.051, lambda x: pins.is_crowd(2, cores=0.15, waits=x)),
-        Pin(0.049, 0.051, pins.takers),
+        Pin(0.049, 0.051, lambda x: core_pins.is_crowd(2, cores=0.15, waits=x)),
+        Pin(0.049, 0.051, core_pins.takers),
     ),
-    "CROWD_MEMBER": (Pin(0.049, 0.051, pins.members),),
-    "MATTERS_FOR_HOST": (Pin(0.0195, 0.0205, pins.matters_for_host),),
-    "POOLS_WANT": (Pin(1.45, 1.55, pins.is_hint),),
-    "CORES_TAKEN": (Pin(0.59, 0.61, pins.others_have_cores),),
-    "OTHERS_USED": (Pin(0.29, 0.31, pins.others_used),),
+    "CROWD_MEMBER": (Pin(0.049, 0.051, core_pins.members),),
+    "MATTERS_FOR_HOST": (Pin(0.0195, 0.0205, core_pins.matters_for_host),),
+    "POOLS_WANT": (Pin(1.45, 1.55, core_pins.is_hint),),
+    "CORES_TAKEN": (Pin(0.59, 0.61, core_pins.others_have_cores),),
+    "OTHERS_USED": (Pin(0.29, 0.31, core_pins.others_used),),
     "THROTTLED": (
-        Pin(0.019, 0.02, lambda x: pins.throttled(round(x * 1_000), 0)),
-        Pin(0.0199, 0.0201, lambda x: pins.throttled(0, x * TEN)),
+        Pin(0.019, 0.02, lambda x: core_pins.throttled(round(x * 1_000), 0)),
+        Pin(0.0199, 0.0201, lambda x: core_pins.throttled(0, x * TEN)),
     ),
-    "ANEW_PER_SECOND": (Pin(49, 50, lambda x: pins.made_anew(number=round(10 * x))),),
-    "ANEW_THREADS": (Pin(19, 20, pins.few_anew),),
+    "ANEW_PER_SECOND": (Pin(49, 50, lambda x: core_pins.made_anew(number=round(10 * x))),),
+    "ANEW_THREADS": (Pin(19, 20, core_pins.few_anew),),
     "ANEW_CORES": (Pin(0.29, 0.31, lambda x: bool(processes_anew.find(facts_of(starting(100, round(10 * x * MS)))))),),
-    "ANEW_LIFE": (Pin(0.199, 0.201, lambda x: pins.made_anew(number=600, life=round(x * TEN))),),
+    "ANEW_LIFE": (Pin(0.199, 0.201, lambda x: core_pins.made_anew(number=600, life=round(x * TEN))),),
     "POLLS_RUN": (Pin(0.49, 0.51, pins.polls_for),),
     "POLLS_IN": (Pin(0.49, 0.5, lambda x: pins.polls(yielding(round(100 * x), 100 - round(100 * x)))),),
     "POLLS_SEEN": (

@@ -92,3 +92,23 @@ PIKA = "/venv/lib/python3.11/site-packages/pika/adapters/blocking_connection.py"
 def test_who_asks_waits_for_an_answer(below: Stack, kind: str, asks: bool) -> None:
     wait = wait_of((*user(EXE, "main", "look_up"), *below), "interruptible")
     assert (wait.kind, wait.asks) == (kind, asks)
+
+
+SLEEPS = (*user(LIBC, "clock_nanosleep"), *kernel("__x64_sys_clock_nanosleep", "do_nanosleep"))
+
+
+@pytest.mark.parametrize(
+    ("function", "kind", "lock"),
+    [
+        (("/venv/lib/python3.11/site-packages/filelock/_api.py", "BaseFileLock.acquire"), "lock", "lock of a file"),
+        (("/v/site-packages/filelock/_core/_acquire.py", "A._poll_until_acquired"), "lock", "lock of a file"),
+        (("/v/site-packages/portalocker/utils.py", "Lock.acquire"), "lock", "lock of a file"),
+        (("/v/site-packages/fasteners/process_lock.py", "_InterProcessLock._do_acquire"), "lock", "lock of a file"),
+        (("/v/site-packages/filelock/_api.py", "BaseFileLock.release"), "sleep", ""),
+        (("/srv/filelock.py", "acquire"), "sleep", ""),
+        (("/v/site-packages/myfilelock/_api.py", "acquire"), "sleep", ""),
+    ],
+)
+def test_locks_on_files_that_are_asked_for_again_and_again(function: tuple[str, str], kind: str, lock: str) -> None:
+    wait = wait_of((*script(("/srv/job.py", "main"), function), *SLEEPS), "interruptible")
+    assert (wait.kind, wait.lock) == (kind, lock)

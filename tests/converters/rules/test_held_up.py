@@ -190,3 +190,16 @@ def test_it_was_seen_to_have_it_for_most_of_the_time() -> None:
 def test_those_who_take_turns_have_no_holder() -> None:
     turns = waits_for(1, 2, seen=5), waits_for(2, 1, seen=5)
     assert "has the lock" not in told(held(*turns, pids=(1, 2), waits=3000))
+
+
+@pytest.mark.parametrize(("takes_turns", "told"), [(True, ((5, 5),)), (False, None)])
+def test_who_takes_turns_with_a_lock_may_ask_somebody_meanwhile(
+    takes_turns: bool, told: tuple[tuple[int, int], ...] | None
+) -> None:
+    profile = file_locked("build", READ)
+    if takes_turns:
+        (flock, *_) = profile.samples
+        labels = tuple((key, 5 if key in ("pid", "tid") else value) for key, value in flock.labels if key != "open")
+        profile.samples.append(flock._replace(labels=labels, values=(MS, 3, 1, MS)))
+    (held,) = (each for each in find(facts_of(profile)) if each.kind == "file-lock")
+    assert (held.cause.threads if held.cause else None) == told
