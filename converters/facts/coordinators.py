@@ -22,7 +22,7 @@ def coordinators(
     wait_for_something: set[int] = set()
     for pid, tid in at_work:
         workers[pid] += pid != tid
-        if pid != tid and not _mostly_sleeps_itself(sums.get((pid, tid), {})):
+        if pid != tid and not mostly_sleeps_itself(sums.get((pid, tid), {})):
             wait_for_something.add(pid)
     found = {thread for thread in still if _waits_for_an_end(thread, sums)}
     for thread, places in quiet.items():
@@ -42,7 +42,8 @@ def _waits_for_an_end(thread: Thread, sums: Sums) -> bool:
     return place.kind == CHILD or place.wait.join
 
 
-def _mostly_sleeps_itself(places: Mapping[Place, Sum]) -> bool:
+def mostly_sleeps_itself(places: Mapping[Place, Sum]) -> bool:
+    """Whether the longest of a thread's waits is one in which the program itself, and no library, sleeps."""
     longest = max(places, key=lambda place: (places[place].time, place), default=None)
     return longest is not None and longest.kind == SLEEP and _is_own_call(longest)
 

@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from ..facts import thresholds
+from ..facts.coordinators import mostly_sleeps_itself
 from ..facts.facts import Facts
 from ..facts.identity import kernel_id
 from ..facts.started import all_started
-from ..facts.wait_functions import LOADER
+from ..facts.wait_functions import CLIENT_CALLS, LOADER
 from ..facts.wait_kinds import CHILD, CORE, HALTED, HELD, LOCK, PEER, SLEEP, THREAD
 from ..facts.wait_sums import Place, Thread
 from .finding import CPU, Finding, Key, running, waiting
@@ -24,6 +25,8 @@ def cause_of(facts: Facts, effect: Finding) -> Finding | None:
     # The cause of a wait is occupied for a good part of that time.
     each = effect.time / len(effect.threads)
     found = [cause for cause in found if cause.time >= thresholds.CAUSE * each]
+    if not found and effect.kind == PEER:
+        found = _ask_for_it(facts, effect)
     if effect.kind == CHILD:  # one child comes after the other: what all of them do counts
         return max(found, key=lambda of: (of.time, of.threads), default=None)
     return max(found, key=lambda of: (of.time / of.wall * min(1, of.time / each), of.threads), default=None)
@@ -49,7 +52,28 @@ def _asked(facts: Facts, effect: Finding) -> list[Thread] | None:
     else:
         return None
     asked = [thread for thread in asked if thread not in waiting_ and thread not in facts.coordinators]
+    if effect.kind == THREAD and have_ended and len(waiting_) > 1 and not any(map(facts.is_main, waiting_)):
+        # The threads of a pool were woken by somebody who moved, and does more than to look after something.
+        asked = [thread for thread in asked if not facts.are_still((thread,)) and not _only_sleeps(facts, thread)]
     return [thread for thread in asked if not (have_ended and _only_awaits(facts, thread))]
+
+
+def _only_sleeps(facts: Facts, thread: Thread) -> bool:
+    return facts.is_quiet(thread) and mostly_sleeps_itself(facts.waits_of(thread))
+
+
+def _ask_for_it(facts: Facts, effect: Finding) -> list[Finding]:
+    """Other threads of the process that look up an address, or connect, nearly all of their time: for this one."""
+    asking: dict[Thread, list[Place]] = {}
+    for thread in facts.own:
+        if thread[0] in effect.pids and thread not in effect.threads:
+            asking[thread] = [place for place in facts.waits_of(thread) if _looks_up(place)]
+    made = waiting(facts, PEER, asking, least=thresholds.DOES_MOSTLY) if asking else None
+    return [made] if made else []
+
+
+def _looks_up(place: Place) -> bool:
+    return place.wait.asks and any(map(CLIENT_CALLS.fullmatch, place.site.frames))
 
 
 def _ends(facts: Facts, effect: Finding) -> list[Thread]:

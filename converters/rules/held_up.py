@@ -68,6 +68,8 @@ def _holder(facts: Facts, held: Finding) -> Finding | None:
         # Its holder may have started a program; who takes turns with the others may ask somebody meanwhile.
         turns = [thread for thread in others if not facts.waits_of(thread).keys().isdisjoint(held.places)]
         found = causes_among(facts, asked, (CHILD,), idle_too=True) or causes_among(facts, turns, (PEER,))
+    if kind_of(held) == DATABASE_LOCK:  # a server has threads in the background, which do something, too
+        found = [each for each in found if each.time >= thresholds.DOES_MOSTLY * each.wall]
     return max(found, key=lambda of: (of.time / of.wall, of.threads), default=None)
 
 

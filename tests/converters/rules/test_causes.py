@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 from stallscope.converters.facts.wait_sums import Thread
-from stallscope.converters.model import Profile
+from stallscope.converters.model import Module, Profile, Stack
 from stallscope.converters.model.wait_objects import LABEL, PIPE, WRITES, ObjectEnd, WaitObject
+from stallscope.converters.rules import finding
 from stallscope.converters.rules.causes import cause_of, without
 from stallscope.converters.rules.finding import Finding
 from stallscope.converters.rules.for_others import effects
@@ -154,3 +155,61 @@ def test_one_that_runs_for_most_of_the_time_is_told_alone(others: tuple[int, int
     threads = [(1, tid, "worker", POLL, 1000 * seconds) for tid, seconds in enumerate(others, 2)]
     found = cause(waiting(POOL, *threads))
     assert found and (found.kind, found.threads) == ("cpu", told)
+
+
+TAKE = (*user(EXE, "serve", "take_object"), *user(LIBC, "pthread_cond_wait"), *kernel("futex_wait_queue", "futex_wait"))
+CLEAN = (*user(EXE, "clean_up"), *user(LIBC, "sleep", "clock_nanosleep"), *kernel("do_nanosleep"))
+
+
+def pool(other: str, *, still: bool, lone: bool = False) -> Finding | None:
+    """What a pool of threads waits for, or a ``lone`` one, beside a thread that only sleeps, and one with this name
+    that sleeps for a part of its time."""
+    profile = empty()
+    Tracee(profile, 1, "srv", 1, "srv").wait(POLL, "interruptible", 10 * SECOND)
+    for tid in range(2, 3 if lone else 6):
+        Tracee(profile, 1, "srv", tid, "worker").run(SECOND).wait(TAKE, "interruptible", 9 * SECOND, 200)
+    Tracee(profile, 1, "srv", 8, "cleaner").wait(CLEAN, "interruptible", 10 * SECOND, 1 if still else 10, still=still)
+    if other:
+        Tracee(profile, 1, "srv", 9, other).run(3 * SECOND).wait(CLEAN, "interruptible", 7 * SECOND, 300)
+    facts = facts_of(profile)
+    places = {thread: [*facts.waits_of(thread)] for thread in facts.own if facts.name_of(thread) == "worker"}
+    effect = finding.waiting(facts, "thread", places)
+    assert effect
+    return cause_of(facts, effect)
+
+
+@pytest.mark.parametrize("still", [True, False])
+def test_who_only_sleeps_keeps_no_pool_waiting(still: bool) -> None:
+    assert pool("", still=still) is None
+    told = pool("filler", still=still)
+    assert told and told.threads == ((1, 9),)
+
+
+def test_a_single_thread_may_wait_for_one_that_only_sleeps() -> None:
+    told = pool("", still=False, lone=True)
+    assert told and told.threads == ((1, 8),)
+
+
+ASKS = (*user(EXE, "main"), *user(Module("/usr/lib/libcurl.so.4"), "curl_easy_perform", "curl_multi_poll"))
+PERFORM = (*ASKS, *user(LIBC, "poll"), *kernel("__x64_sys_poll", "do_sys_poll"))
+LOOK_UP = (*user(LIBC, "start_thread"), *user(Module("/usr/lib/libcurl.so.4"), "thread_main"))
+RESOLVE = (*LOOK_UP, *user(LIBC, "getaddrinfo", "poll"), *kernel("__x64_sys_poll", "do_sys_poll"))
+
+
+@pytest.mark.parametrize(
+    ("where", "ms", "told"), [(RESOLVE, 9_900, True), (RESOLVE, 4_000, False), (READ, 9_900, False)]
+)
+def test_who_looks_up_the_address_of_the_peer(where: Stack, ms: int, told: bool) -> None:
+    found = cause(waiting(PERFORM, (1, 2, "app", where, ms)))
+    assert (found is not None and found.threads == ((1, 2),)) is told
+
+
+def test_what_all_children_do_counts() -> None:
+    """Many compilers run all of their short lives; another child takes more time in all."""
+    profile = waiting(CHILD)
+    for pid in range(20, 30):
+        Tracee(profile, pid, "cc1", pid, "cc1").run(SECOND // 10)
+    for pid in range(40, 50):
+        Tracee(profile, pid, "fetch", pid, "fetch").run(SECOND // 10).wait(READ, "interruptible", 7 * SECOND // 10, 9)
+    told = cause(profile)
+    assert told and {pid for pid, _ in told.threads} == set(range(40, 50))
