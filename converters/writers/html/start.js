@@ -1,0 +1,12 @@
+// The start of a page that has one graph.
+
+function begin(buffer) {
+    openGraph(buffer);
+    byId("title").textContent = about.title;
+    notes();
+    document.documentElement.dataset.ready = "1";
+}
+
+if (canUnpack()) {
+    unpack(byId("data")).then(begin).catch(damaged);
+}
