@@ -1,0 +1,163 @@
+"""What a row of the verdicts rests on, as plain data: threads, places with their stacks, and the waits of its processes.
+
+Texts are printable: the page shows them as they are.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...base.text import printable
+from ...facts.identity import kernel_id, kernel_ids, shown_id
+from ...facts.wait_kinds import CORE
+from ...facts.wait_sites import Sites
+from ...facts.wait_sums import Place
+from ...facts.waits import Waits
+from ...model import Frame, Profile, Stack
+from ...model.sites import Site
+from ...model.states import RUNNING
+from ...model.wakers import own_part
+from ...rules.finding import Finding
+from ...rules.verdict import IDLE, KINDS
+from ..process_verdicts import Ender, ProcessVerdict
+from .groups import Groups
+
+PIDS = 200
+"""Ids of processes of a row."""
+PLACES = 5
+"""Places with their stacks."""
+THREADS = 12
+WAITS = 8
+"""Waits of the processes of a row."""
+
+
+def rows(profile: Profile, groups: Groups) -> list[dict[str, Any]]:
+    """A row for each group. Times in ns; null when not known."""
+    waits, times = _waits(profile, groups), _times(profile, groups)
+    return [
+        {**_row(row, groups.labels[i]), "times": times[i], "waits": waits[i]} for i, row in enumerate(groups.rows)
+    ]
+
+
+def _row(row: ProcessVerdict, label: str) -> dict[str, Any]:
+    finding = row.verdict.finding if row.verdict and row.kind != IDLE else None
+    return {
+        "label": printable(label),
+        "name": printable(row.name),
+        "pids": [shown_id(pid) for pid in row.pids[:PIDS]],
+        "number": len(row.pids),
+        "kind": row.kind,
+        "meaning": KINDS[row.kind],
+        "share": row.share,
+        "time": row.time,
+        "on_cpu": row.on_cpu,
+        "score": round(row.score),
+        "place": [printable(frame) for frame in row.frames],
+        "kernel": printable(row.kernel),
+        "ender": row.ender and _ender(row.ender, row.time),
+        "rule": row.verdict.rule if row.verdict and row.kind != IDLE else "",
+        "told": printable(row.told),
+        "finding": finding and _finding(finding),
+    }
+
+
+def _ender(ender: Ender, time: int) -> dict[str, Any]:
+    return {
+        "name": printable(ender.name),
+        "pids": kernel_ids(ender.pids)[:PIDS],
+        "share": ender.time / time if time else None,
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "threads": [shown_id(tid) for _, tid in finding.threads[:THREADS]],
+        "number": len(finding.threads),
+        "time": finding.time,
+        "count": finding.count,
+        "max": finding.max,
+        "runnable": finding.runnable,
+        "samples": finding.samples,
+        "places": [_place(place) for place in finding.places[:PLACES]],
+        "runs_in": [printable(frame) for frame in finding.runs_in],
+    }
+
+
+def _place(place: Place) -> dict[str, Any]:
+    return {
+        "state": place.state,
+        "kind": place.kind,
+        "frames": [printable(frame) for frame in place.site.frames],
+        "kernel": printable(place.site.kernel),
+        "call": printable(place.wait.call),
+        "lock": printable(place.wait.lock),
+        "stack": [frame_text(frame) for frame in place.stack],
+    }
+
+
+def frame_text(frame: Frame) -> str:
+    """``read │ libc.so.6``, with the line if it is known. Printable."""
+    where = f"{frame.file}:{frame.line}" if frame.file and frame.line else frame.file
+    module = frame.module.path.rpartition("/")[2] if frame.module else ""
+    return printable(" │ ".join(filter(None, (frame.name, where or module))))
+
+
+def _times(profile: Profile, groups: Groups) -> list[dict[str, int]]:
+    """Times of all threads of each group."""
+    found = [{"threads": 0, "wall": 0, "on_cpu": 0, "runnable": 0, "blocked": 0} for _ in groups.rows]
+    for times in profile.threads:
+        group = groups.of(kernel_id(times.pid))
+        if group < len(found):
+            sums = found[group]
+            sums["threads"] += times.count
+            sums["wall"] += times.wall
+            sums["on_cpu"] += times.on_cpu
+            sums["runnable"] += times.runnable
+            sums["blocked"] += sum(times.blocked.values())
+    return found
+
+
+def _waits(profile: Profile, groups: Groups) -> list[list[dict[str, Any]]]:
+    """The longest waits of each group, by kind and place."""
+    column = next((i for i, each in enumerate(profile.value_types) if each.name in ("wall", "off-cpu")), -1)
+    counts = next((i for i, each in enumerate(profile.value_types) if each.name == "count"), -1)
+    sums: list[dict[tuple[str, Site], list[int]]] = [defaultdict(lambda: [0, 0]) for _ in groups.rows]
+    if column < 0:
+        return [[] for _ in sums]
+    known = _Known()
+    for sample in profile.samples:
+        time = sample.values[column]
+        labels = dict(sample.labels)
+        state, group = str(labels.get("state", "")), groups.of(labels.get("pid"))
+        if time <= 0 or state == RUNNING or group >= len(sums):
+            continue
+        total = sums[group][known.of(sample.stack, state)]
+        total[0] += time
+        total[1] += sample.values[counts] if counts >= 0 else 0
+    return [list(_longest(each)) for each in sums]
+
+
+class _Known:
+    """Kinds and places of waits, by stack and state: samples share their stacks."""
+
+    def __init__(self) -> None:
+        self._waits, self._sites = Waits(), Sites()
+        self._found: dict[tuple[int, str], tuple[str, Site]] = {}
+        self._stacks: list[Stack] = []
+
+    def of(self, stack: Stack, state: str) -> tuple[str, Site]:
+        key = id(stack), state
+        if key not in self._found:
+            own = own_part(stack)
+            self._stacks += [stack, own]
+            kind = self._waits.of(own, state).kind
+            self._found[key] = kind, Site((), "") if kind == CORE else self._sites.of(own)
+        return self._found[key]
+
+
+def _longest(sums: Mapping[tuple[str, Site], list[int]]) -> Iterator[dict[str, Any]]:
+    for (kind, site), (time, count) in sorted(sums.items(), key=lambda entry: (-entry[1][0], entry[0]))[:WAITS]:
+        where = " → ".join(site.frames) + (f" │ {site.kernel}" if site.kernel else "")
+        yield {"kind": kind, "where": printable(where), "time": time, "count": count}
