@@ -1,4 +1,4 @@
-"""What a row of the verdicts rests on, as plain data: threads, places with their stacks, and the waits of its processes.
+"""Evidence of each row of the verdicts as plain data: threads, places with their stacks, waits of the processes.
 
 Texts are printable: the page shows them as they are.
 """
@@ -36,9 +36,7 @@ WAITS = 8
 def rows(profile: Profile, groups: Groups) -> list[dict[str, Any]]:
     """A row for each group. Times in ns; null when not known."""
     waits, times = _waits(profile, groups), _times(profile, groups)
-    return [
-        {**_row(row, groups.labels[i]), "times": times[i], "waits": waits[i]} for i, row in enumerate(groups.rows)
-    ]
+    return [{**_row(row, groups.labels[i]), "times": times[i], "waits": waits[i]} for i, row in enumerate(groups.rows)]
 
 
 def _row(row: ProcessVerdict, label: str) -> dict[str, Any]:

@@ -21,12 +21,6 @@ from typing import Any
 import numpy as np
 
 from ...base.text import printable
-from ...facts.waits import Waits
-from ...model import Frame, Stack
-from ...model.phases import NOBODY, STATES, phases
-from ...model.scheduling import NO_STACK, Array, Scheduling, Threads, in_order
-from ...model.states import BLOCKED, RUNNABLE_STATES, RUNNING
-from ...rules.verdict import DRIVER, GPU, IO
 from ...facts.wait_causes import DRIVERS_CALL
 from ...facts.wait_kinds import (
     CHILD,
@@ -40,6 +34,12 @@ from ...facts.wait_kinds import (
     UNKNOWN,
     WORK,
 )
+from ...facts.waits import Waits
+from ...model import Frame, Stack
+from ...model.phases import NOBODY, STATES, phases
+from ...model.scheduling import NO_STACK, Array, Scheduling, Threads, in_order
+from ...model.states import BLOCKED, RUNNABLE_STATES, RUNNING
+from ...rules.verdict import DRIVER, GPU, IO
 from .groups import Groups
 
 NOT_KNOWN = "not known"
@@ -60,7 +60,7 @@ KINDS = (
     HELD,
     NOT_KNOWN,
 )
-"""What a thread does in a phase, by the number that the block has."""
+"""Names of what a thread does in a phase, by the number in the block."""
 _RUNNING, _RUNNABLE, _NOT_KNOWN = 0, 1, len(KINDS) - 1
 BINS = 800
 """Parts of the time for which the states of all threads together are told."""
@@ -180,7 +180,7 @@ def _kind(waits: Waits, stack: Stack, state: str) -> int:
 
 
 def _samples(events: Scheduling, begin: int, rows: Array) -> tuple[Array, Array]:
-    """What threads ran, and the index in ``rows`` of each one's thread."""
+    """Samples of what threads ran, and the index in ``rows`` of each one's thread."""
     samples = events.samples[events.samples["time"] >= begin]
     owners = Threads(events.threads).rows(samples["tid"], samples["time"])
     kept = np.isin(owners, rows)
@@ -207,7 +207,7 @@ def _name(frame: Frame) -> str:
 
 
 def _overview(found: Array, kinds: Array, begin: int, end: int) -> Array:
-    """Permille of the threads' time in each part of the whole, for running and runnable: how many run on average."""
+    """Thousandths of threads that run, and that are runnable, on average in each part of the whole time."""
     edges = np.linspace(begin, max(end, begin + 1), BINS + 1)
     width = edges[1] - edges[0]
     made = np.zeros((2, BINS))

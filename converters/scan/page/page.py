@@ -24,29 +24,22 @@ from ..report import Report
 from . import lanes
 from .data import page_data
 from .graph import ROOTS, graph_profile
-from .groups import Groups, groups_of
+from .groups import groups_of
 
-SUFFIX = ".html"
-"""End of the name of a page."""
 _SCRIPTS = ("tables", "report", "evidence", "matrix", "lanes", "drawing", "details", "pointer", "open")
 _LEVEL = 6
 
 
-def is_page(path: str) -> bool:
-    """Whether ``path`` names a page."""
-    return path.lower().endswith(SUFFIX)
-
-
 def lanes_block(profile: Profile, report: Report) -> bytes:
     """The events of threads over time, packed for a page; b"" if none were recorded."""
-    return _lanes(profile, groups_of(report))
+    return lanes.pack(profile.scheduling, groups_of(report)) if profile.scheduling is not None else b""
 
 
-def write(profile: Profile, report: Report, file: BinaryIO, kept: bytes = b"") -> None:
+def write(profile: Profile, report: Report, file: BinaryIO, lanes_packed: bytes) -> None:
     """Writes the page of ``report``, which is that of ``profile``, in UTF-8.
 
-    ``kept``: a block of `lanes_block`, for a profile that was read from a file, which has no events. It is not looked
-    into: the page says so if it is damaged.
+    ``lanes_packed``: a block of `lanes_block`, maybe from a file; b"": there is none. It is not looked into: the page
+    says so if it is damaged.
     """
     groups = groups_of(report)
     shown, told = graph_profile(profile, groups)
@@ -60,15 +53,11 @@ def write(profile: Profile, report: Report, file: BinaryIO, kept: bytes = b"") -
         palette = palettes.choose("", shown, shown.value_types[0].name, roots=ROOTS)
         blocks["graphdata"] = graphs.pack(shown, options, palette)
         style = html.graph_style(palette) + style
-    if block := kept or _lanes(profile, groups):
-        blocks["lanesdata"] = block
+    if lanes_packed:
+        blocks["lanesdata"] = lanes_packed
     script = html.graph_script() + "{\n" + "".join(_resource(f"{part}.js") for part in _SCRIPTS) + "}\n"
     body = _resource("body.html").replace("<!--answer-->", _answer(report))
-    html.write_page(file, f"{escape(_title(report))}", style, body, html.as_function(script), blocks)
-
-
-def _lanes(profile: Profile, groups: Groups) -> bytes:
-    return lanes.pack(profile.scheduling, groups) if profile.scheduling is not None else b""
+    html.write_page(file, html.Page(escape(_title(report)), style, body, html.as_function(script), blocks))
 
 
 def _title(report: Report) -> str:

@@ -11,7 +11,7 @@ import base64
 import hashlib
 from collections.abc import Mapping
 from importlib import resources
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from ...model import Profile
 from .. import base
@@ -36,15 +36,24 @@ def write(profile: Profile, file: BinaryIO, options: WriteOptions) -> None:
     body = _resource("body.html").replace("<footer", f"{section(profile, options)}<footer")
     script = as_function(graph_script() + _resource("start.js"))
     title = escape(options.title or profile.title or "Flame graph")
-    write_page(file, title, style, body, script, {"data": block})
+    write_page(file, Page(title, style, body, script, {"data": block}))
 
 
-def write_page(file: BinaryIO, title: str, style: str, body: str, script: str, blocks: Mapping[str, bytes]) -> None:
-    """Writes a page that makes no request. ``title`` and ``body`` are escaped; ``blocks``: packed data by the id of its
-    element, with which ``body`` ends."""
-    policy = (
-        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
-    )
+class Page(NamedTuple):
+    """Parts of a page. ``title`` and ``body`` are escaped."""
+
+    title: str
+    style: str
+    body: str
+    script: str
+    blocks: Mapping[str, bytes]
+    """Packed data by the id of its element; they come after the body, before the script."""
+
+
+def write_page(file: BinaryIO, page: Page) -> None:
+    """Writes a page that makes no request."""
+    script, style = _hash(page.script), _hash(page.style)
+    policy = f"default-src 'none'; script-src {script}; style-src {style}; base-uri 'none'; form-action 'none'"
     file.write(
         "<!DOCTYPE html>\n"
         '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -52,14 +61,14 @@ def write_page(file: BinaryIO, title: str, style: str, body: str, script: str, b
         '<meta name="referrer" content="no-referrer">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{title}</title>\n<style>{style}</style>\n</head>\n{body}".encode()
+        f"<title>{page.title}</title>\n<style>{page.style}</style>\n</head>\n{page.body}".encode()
     )
-    for name, block in blocks.items():
+    for name, block in page.blocks.items():
         file.write(f'<script type="application/octet-stream" id="{name}">\n'.encode())
         for start in range(0, len(block), _LINE):
             file.write(base64.b64encode(block[start : start + _LINE]) + b"\n")
         file.write(b"</script>\n")
-    file.write(f"<script>{script}</script>\n</body>\n</html>\n".encode())
+    file.write(f"<script>{page.script}</script>\n</body>\n</html>\n".encode())
 
 
 def graph_script() -> str:
