@@ -11,15 +11,16 @@ function showPhase() {
     if (!chosenLane) {
         return;
     }
-    if (!chosenLane.name && chosenLane.lanes) {
+    if (chosenLane.lanes) {
         phaseBox.replaceChildren(made("p", "", headerText(chosenLane)));
         return;
     }
     const lane = chosenLane;
     const who = made("b", "", lane.name + " (" + lane.tid + ")");
-    const of = " of " + lane.process + " (" + lane.pid + ")";
+    const verdict = groupKind(lane.group);
+    const of = " of " + lane.process + " (" + lane.pid + (verdict ? ", " + verdict : "") + ")";
     if (chosenPhase < 0) {
-        phaseBox.replaceChildren(made("p", "", who, of + ": nothing is known of it here"));
+        phaseBox.replaceChildren(made("p", "", who, of + ": it did not exist at this time, or nothing is known of it"));
         return;
     }
     const [begin, end] = [laneBegins[chosenPhase], phaseEnd(lane, chosenPhase)];

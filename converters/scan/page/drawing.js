@@ -68,7 +68,7 @@ function drawLanes() {
     const last = Math.min(rowsOfLanes.length - 1, first + Math.ceil(lanesHeight / LANE));
     for (let row = first; row <= last; row++) {
         if (rowsOfLanes[row].lane) {
-            drawLane(rowsOfLanes[row].lane, topOf(row));
+            drawLane(rowsOfLanes[row].lane, topOf(row), rowsOfLanes[row].alone);
         } else {
             drawHeader(rowsOfLanes[row], topOf(row));
         }
@@ -131,11 +131,20 @@ function drawHeader(header, y) {
         lanesPen.fillStyle = inks.accent;
         lanesPen.fillRect(0, y, 3, LANE);
     }
-    const label = headerText(header);
+    kindMark(header.group, y);
     lanesPen.fillStyle = inks.ink;
-    lanesPen.font = "600 " + lanesPen.font.replace(/^600 /, "");
-    lanesPen.fillText(fitted(label, lanesWidth - 16), 6, y + LANE / 2);
-    lanesPen.font = lanesPen.font.replace(/^600 |^bold /, "");
+    lanesPen.font = BOLD + plain();
+    lanesPen.fillText(fitted(headerText(header), lanesWidth - 32), 20, y + LANE / 2);
+    lanesPen.font = plain();
+}
+
+// The verdict on the process, as a colour; the header and what is chosen tell it in words.
+function kindMark(group, y) {
+    const kind = groupKind(group);
+    if (kind) {
+        lanesPen.fillStyle = fillOf("k-" + kind);
+        lanesPen.fillRect(7, y + 5, 8, 8);
+    }
 }
 
 function headerText(header) {
@@ -160,7 +169,10 @@ function fitted(text, room) {
     return text.slice(0, low) + "…";
 }
 
-function drawLane(lane, y) {
+const BOLD = "600 ";
+const plain = () => lanesPen.font.replace(/^(?:600|bold) /, "");
+
+function drawLane(lane, y, alone) {
     lanesPen.globalAlpha = 1;
     if (lane === chosenLane) {
         lanesPen.fillStyle = inks.header;
@@ -169,13 +181,17 @@ function drawLane(lane, y) {
         lanesPen.fillRect(0, y, 3, LANE);
     }
     lanesPen.fillStyle = nameHits && nameHits[lane.index] ? inks.hit : inks.ink;
-    const name = lane.name + " ";
-    const most = gutter - 26;
+    const indent = alone ? 20 : 32;
     const number = String(lane.tid);
-    const room = most - lanesPen.measureText(number).width;
-    const text = fitted(name, room);
-    lanesPen.fillText(text, 16, y + LANE / 2);
-    const at = 16 + lanesPen.measureText(text).width;
+    const room = gutter - indent - 12 - lanesPen.measureText(number).width;
+    lanesPen.font = (alone ? BOLD : "") + plain();
+    const text = fitted(alone ? lane.process : lane.name, room);
+    lanesPen.fillText(text, indent, y + LANE / 2);
+    const at = indent + lanesPen.measureText(text).width;
+    lanesPen.font = plain();
+    if (alone) {
+        kindMark(lane.group, y);
+    }
     lanesPen.fillStyle = inks.faint;
     lanesPen.fillText(number, at + 4, y + LANE / 2);
     drawPhases(lane, y + (LANE - BAR) / 2);

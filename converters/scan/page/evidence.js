@@ -31,13 +31,11 @@ function timesBar(times) {
     return [bar, told];
 }
 
-function placeDetails(place, first) {
+function placeDetails(place) {
     const call = [place.call && "in " + place.call, place.lock && "for the lock of " + place.lock].filter(Boolean).join(", ");
     const title = place.frames.join(" → ") + (place.kernel ? " │ " + place.kernel : "");
     const summary = made("summary", "", kindCell(place.kind), " ", title || "no stack", call ? made("span", "faint", " " + call) : "");
-    const box = made("details", "", summary, stackList(place.stack));
-    box.open = first;
-    return box;
+    return made("details", "", summary, stackList(place.stack));
 }
 
 function waitsTable(waits, wall) {
@@ -81,14 +79,15 @@ function evidenceOf(row) {
     return [
         definitions([
             ["Verdict", row.told],
-            ["Rule", row.rule && made("code", "", row.rule), row.rule ? ": " + row.meaning : ""],
+            ["Kind", kindCell(row.kind), ": " + row.meaning],
+            ["Rule", row.rule && made("code", "", row.rule)],
             ["Threads", threads],
             ["Waits", counted],
             ["Ended by", ender],
             ["All threads", ...(row.times.wall ? timesBar(row.times) : [""])],
             ["Processes", pids],
         ]),
-        ...(found ? found.places.map((place, i) => placeDetails(place, i === 0)) : []),
+        ...(found && found.places.length ? [made("p", "", "Where the verdict's threads wait, with their stacks:"), ...found.places.map(placeDetails)] : []),
         row.waits.length ? waitsTable(row.waits, row.times.wall) : "",
         made("p", "", go, " ", hasLanes() ? lanes : ""),
     ];

@@ -127,6 +127,13 @@ function chooseRows() {
             rowsOfLanes.push({ lane });
         }
     }
+    // A process with one thread needs no row of its own.
+    rowsOfLanes = rowsOfLanes.filter((row) => row.lane || row.lanes.length > 1 || folded.has(row.pid));
+    const counts = new Map();
+    rowsOfLanes.forEach((row) => row.lane && counts.set(row.lane.pid, (counts.get(row.lane.pid) || 0) + 1));
+    rowsOfLanes.forEach((row) => {
+        row.alone = row.lane && counts.get(row.lane.pid) === 1;
+    });
     return { still, hidden };
 }
 

@@ -45,7 +45,7 @@ function matrixTable(report) {
 function heatCell(found, row, column, times, most) {
     const time = times.get(row + " " + column) || 0;
     const text = made("span", "", time ? heatText(time, found.total) : "");
-    const cell = made("td", row === column ? "self" : "", text);
+    const cell = made("td", row === column && time ? "self" : "", text);
     cell.tabIndex = -1;
     cell.title = time
         ? found.names[row] + " waited " + duration(time) + (row === column ? " for itself" : " for " + found.names[column])

@@ -1,12 +1,16 @@
 // The start of the page: its blocks are unpacked one after the other, the report first.
 
 let report = null;
-const SECTIONS = ["verdicts", "stacks", "lanes", "waits", "locks", "calls", "cores", "threads", "lost"];
+const SECTIONS = {
+    verdicts: "Verdicts", stacks: "Stacks", lanes: "Over time", waits: "Who waits", locks: "Locks", calls: "Calls",
+    cores: "Cores", threads: "Threads", lost: "Cost and losses",
+};
 
 function sections() {
-    for (const name of SECTIONS) {
+    for (const [name, label] of Object.entries(SECTIONS)) {
         const section = byId(name);
-        const button = made("button", "", byId("h-" + name).textContent);
+        const button = made("button", "", label);
+        button.title = byId("h-" + name).textContent;
         button.addEventListener("click", function () {
             section.scrollIntoView();
             section.tabIndex = -1;
@@ -44,6 +48,13 @@ function groupsOfGraph() {
         }
         choice.value = node;
     });
+    // The first group is what the answer is about; all of a host is mostly idle.
+    const first = nodes.get(labels[0]);
+    if (first && !location.hash.includes("zoom=")) {
+        zoomed = focused = first;
+        refresh();
+        reveal(first);
+    }
 }
 
 function showGroup(label) {
@@ -115,7 +126,6 @@ async function open() {
     callTable(report);
     coreTable(report);
     threadTable(report);
-    lostTable(report);
     document.documentElement.dataset.report = "1";
     if (byId("graphdata")) {
         openGraph(await unpack(byId("graphdata")));
@@ -135,6 +145,7 @@ async function open() {
     } else {
         withoutLanes();
     }
+    lostTable(report);
     searchAll();
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolor);
     window.matchMedia("print").addEventListener("change", recolor);

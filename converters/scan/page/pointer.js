@@ -11,6 +11,13 @@ function showTime(begin, end) {
 }
 
 let asked = false;
+let shownLanes = 0;
+
+function describe() {
+    const [begin, end] = [from, to].map((time) => timeText(time * events.unit, 1e4));
+    lanesCanvas.setAttribute("aria-label", "Lanes of " + plural(shownLanes, "thread") + " from " + begin + " to " + end
+        + "; arrow keys go from phase to phase, what is chosen is told below; the table of threads has their times");
+}
 
 function redraw() {
     if (!asked) {
@@ -19,6 +26,7 @@ function redraw() {
             asked = false;
             drawLanes();
             drawAll();
+            describe();
         });
     }
 }
@@ -37,8 +45,7 @@ function refit() {
     byId("lanes-result").textContent = nameHits
         ? plural(shown, "thread") + " found" + (hidden ? ", " + grouped(String(hidden)) + " others" : "")
         : plural(shown, "thread") + " shown";
-    lanesCanvas.setAttribute("aria-label", "Lanes of " + plural(shown, "thread")
-        + " over time; arrow keys go from phase to phase, what is chosen is told below; the table of threads has their times");
+    shownLanes = shown;
     fitLanes();
     redraw();
 }
@@ -182,7 +189,7 @@ function step(key) {
         const next = row < 0 ? Math.max(0, rowUnder(AXIS)) : row + (key === "ArrowUp" ? -1 : 1);
         if (next >= 0 && next < rowsOfLanes.length) {
             const lane = rowsOfLanes[next].lane;
-            const time = chosenPhase >= 0 && chosenLane.name !== undefined ? Math.max(laneBegins[chosenPhase], from) : from;
+            const time = chosenPhase >= 0 && !chosenLane.lanes ? Math.max(laneBegins[chosenPhase], from) : from;
             choose(next, lane ? phaseUnder(lane, time) : -1);
             reachRow(next);
         }

@@ -35,7 +35,7 @@ function verdictTable(report) {
             {
                 label: "Share",
                 value: (row) => row.share,
-                cell: (row) => (row.share === null ? "-" : [shareBar(row.share, row.kind), percent(row.share)]),
+                cell: (row) => (row.share === null ? "-" : [shareBar(row.share, row.kind), made("span", "part", percent(row.share))]),
             },
             { label: "Cores", title: "Cores that all threads used on average", value: (row) => row.on_cpu, cell: (row) => (trace ? (row.on_cpu / trace).toFixed(2) : "-") },
             { label: "Processes", word: true, opens: true, value: (row) => row.name, cell: processesCell },
@@ -222,5 +222,6 @@ function lostTable(report) {
     if (report.notes.length) {
         host.append(made("h3", "", "Notes"), made("ul", "", ...report.notes.map((note) => made("li", "", note))));
     }
-    host.append(made("p", "", plural(report.samples, "sample") + " in this scan."));
+    const recorded = plural(report.samples, "distinct stack") + (hasLanes() ? " and " + plural(events.events, "event") + " of the scheduler" : "");
+    host.append(made("p", "", recorded + " recorded. What the scan itself cost the host was not measured."));
 }
