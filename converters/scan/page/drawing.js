@@ -211,31 +211,32 @@ const heightOf = (kind) => (kind === 0 ? BAR : kind === 1 ? BAR : BAR * 0.5);
 function drawPhases(lane, y) {
     const scale = (lanesWidth - gutter) / (to - from);
     const stop = Math.min(to, lane.end);
-    let phase = phaseAt(lane, Math.max(from, laneBegins[lane.first]));
+    let now = Math.max(from, laneBegins[lane.first]);
+    let phase = phaseAt(lane, now);
     let sums = null;
-    while (phase < lane.after && laneBegins[phase] < stop) {
-        const begin = Math.max(laneBegins[phase], from);
+    while (phase < lane.after && now < stop) {
         const end = Math.min(phaseEnd(lane, phase), stop);
-        const x = gutter + (begin - from) * scale;
-        const width = (end - begin) * scale;
+        const x = gutter + (now - from) * scale;
+        const width = (end - now) * scale;
         if (width >= 1) {
-            bar(laneKinds[phase], x, y, width, 1, isHit(lane, phase));
+            bar(laneKinds[phase], x, y, width, isHit(lane, phase));
+            now = end;
             phase++;
             continue;
         }
-        // Several phases in one pixel: their parts of it.
-        const pixel = Math.floor(x);
-        const until = Math.min(from + (pixel + 1 - gutter) / scale, stop);
+        // Up to the next pixel there may be several phases: their parts of it.
+        const edge = Math.floor(x + 0.001) + 1;
+        const until = Math.max(Math.min(from + (edge - gutter) / scale, stop), now + 1e-6);
         const next = phaseAt(lane, until, phase);
         if (next === phase) {
-            bar(laneKinds[phase], pixel, y, 1, 1, isHit(lane, phase));
-            phase++;
-            continue;
+            bar(laneKinds[phase], x, y, edge - x, isHit(lane, phase));
+        } else {
+            sums = sums || laneSums(lane);
+            timesBetween(lane, sums, now, until, phase, next, parts);
+            mixed(sums, x, y, edge - x, until - now, anyHit(lane, phase, next));
         }
-        sums = sums || laneSums(lane);
-        timesBetween(lane, sums, begin, until, phase, Math.min(next, lane.after), parts);
-        mixed(sums, pixel, y, until - begin, anyHit(lane, phase, next));
-        phase = Math.max(next, phase + 1);
+        now = until;
+        phase = next;
     }
 }
 
@@ -259,19 +260,19 @@ function anyHit(lane, phase, next) {
     return false;
 }
 
-function bar(kind, x, y, width, part, hit) {
-    const height = heightOf(kind) * part;
+function bar(kind, x, y, width, hit) {
+    const height = heightOf(kind);
     lanesPen.globalAlpha = hit ? 1 : DIM;
     lanesPen.fillStyle = inks.kinds[kind];
-    lanesPen.fillRect(x, y + BAR - height, Math.max(width, 1), height);
+    lanesPen.fillRect(x, y + BAR - height, width, height);
     if (hit && stackHits) {
         lanesPen.fillStyle = inks.hit;
-        lanesPen.fillRect(x, y + BAR - height - MARK, Math.max(width, 1), MARK);
+        lanesPen.fillRect(x, y + BAR - height - MARK, width, MARK);
     }
 }
 
 // A pixel: blocked below, of the kind with most time; on it the parts of running and runnable.
-function mixed(sums, x, y, whole, hit) {
+function mixed(sums, x, y, width, whole, hit) {
     let most = -1;
     let running = 0;
     let runnable = 0;
@@ -285,15 +286,15 @@ function mixed(sums, x, y, whole, hit) {
         }
     }
     if (most >= 0) {
-        bar(sums.kinds[most], x, y, 1, 1, hit);
+        bar(sums.kinds[most], x, y, width, hit);
     }
     lanesPen.globalAlpha = hit ? 1 : DIM;
     const ran = Math.min(BAR, BAR * running / whole);
     const wanted = Math.min(BAR - ran, BAR * runnable / whole);
     lanesPen.fillStyle = inks.kinds[1];
-    lanesPen.fillRect(x, y + BAR - ran - wanted, 1, wanted);
+    lanesPen.fillRect(x, y + BAR - ran - wanted, width, wanted);
     lanesPen.fillStyle = inks.kinds[0];
-    lanesPen.fillRect(x, y + BAR - ran, 1, ran);
+    lanesPen.fillRect(x, y + BAR - ran, width, ran);
 }
 
 // ---- The whole time

@@ -31,14 +31,13 @@ from ...facts.wait_kinds import (
     PEER,
     SLEEP,
     THREAD,
-    UNKNOWN,
     WORK,
 )
 from ...facts.waits import Waits
 from ...model import Frame, Stack
 from ...model.phases import NOBODY, STATES, phases
 from ...model.scheduling import NO_STACK, Array, Scheduling, Threads, in_order
-from ...model.states import BLOCKED, RUNNABLE_STATES, RUNNING
+from ...model.states import BLOCKED, IDLE, RUNNABLE_STATES, RUNNING, STOPPED, TRACED
 from ...rules.verdict import DRIVER, GPU, IO
 from .groups import Groups
 
@@ -176,7 +175,8 @@ def _kind(waits: Waits, stack: Stack, state: str) -> int:
     if wait.call == DRIVERS_CALL and not wait.lock:
         return KINDS.index(DRIVER)
     kind = IO if wait.kind == HELD and wait.call else wait.kind
-    return KINDS.index(NOT_KNOWN if kind == UNKNOWN or kind not in KINDS else kind)
+    is_guess = not stack and state not in (IDLE, STOPPED, TRACED)
+    return KINDS.index(NOT_KNOWN if is_guess or kind not in KINDS else kind)
 
 
 def _samples(events: Scheduling, begin: int, rows: Array) -> tuple[Array, Array]:

@@ -17,9 +17,10 @@ function matrixTable(report) {
     const table = made("table", "");
     table.id = "matrix";
     const who = found.by === "process" ? "process" : "thread";
-    table.append(made("caption", "", "Rows: who waited. Columns: the last " + who + " of the chain that ended the wait. In % of "
+    host.append(made("p", "", "Rows: who waited. Columns: the last " + who + " of the chain that ended the wait. In % of "
         + duration(found.total) + " of waiting" + (found.idle ? "; " + duration(found.idle) + " of threads that only wait for work are left out" : "")
         + ". Arrow keys go from cell to cell."));
+    table.append(made("caption", "", "Waiting in %"));
     const corner = made("td", "");
     const head = made("tr", "", corner, ...columns.map(function (column) {
         const cell = made("th", "", made("span", "", found.names[column]));

@@ -30,7 +30,19 @@ function nodesOfGroups() {
     return found;
 }
 
+const VALUES = {
+    wall: "wall: all time of the threads",
+    "off-CPU": "off-CPU: blocked or runnable",
+    "on-CPU": "on-CPU: running",
+    wakers: "wakers: blocked, and who ended it",
+    calls: "calls: in calls that are timed",
+};
+
 function groupsOfGraph() {
+    for (const option of byId("value").options) {
+        const [name] = about.values[option.value];
+        option.textContent = VALUES[name] || name;
+    }
     const choice = byId("group");
     const nodes = nodesOfGroups();
     const labels = report.rows.map((row) => row.label).filter((label) => nodes.has(label));
