@@ -6,6 +6,7 @@ const GUTTER_MOST = 230;
 const AXIS = 20;
 const DIM = 0.25;
 const MARK = 2;
+const LEAST = 2; // px of what is there at all
 
 const lanesView = byId("lanes-view");
 const lanesSpace = byId("lanes-space");
@@ -289,8 +290,8 @@ function mixed(sums, x, y, width, whole, hit) {
         bar(sums.kinds[most], x, y, width, hit);
     }
     lanesPen.globalAlpha = hit ? 1 : DIM;
-    const ran = Math.min(BAR, BAR * running / whole);
-    const wanted = Math.min(BAR - ran, BAR * runnable / whole);
+    const ran = running > 0 ? Math.min(BAR, Math.max(LEAST, BAR * running / whole)) : 0;
+    const wanted = runnable > 0 ? Math.min(BAR - ran, Math.max(LEAST, BAR * runnable / whole)) : 0;
     lanesPen.fillStyle = inks.kinds[1];
     lanesPen.fillRect(x, y + BAR - ran - wanted, width, wanted);
     lanesPen.fillStyle = inks.kinds[0];

@@ -140,7 +140,8 @@ async function open() {
     threadTable(report);
     document.documentElement.dataset.report = "1";
     if (byId("graphdata")) {
-        openGraph(await unpack(byId("graphdata")));
+        readData(await unpack(byId("graphdata")));
+        openGraph();
         groupsOfGraph();
         watchers.push(searchAll);
     } else {

@@ -131,8 +131,8 @@ function print(on) {
     repaint();
 }
 
-function openGraph(buffer) {
-    readData(buffer);
+// After readData, and when all around the graph has its size.
+function openGraph() {
     values();
     if (about.differential) {
         about.values.forEach((_, value) => sumsOf(value));

@@ -1,9 +1,10 @@
 // The start of a page that has one graph.
 
 function begin(buffer) {
-    openGraph(buffer);
+    readData(buffer);
     byId("title").textContent = about.title;
     notes();
+    openGraph();
     document.documentElement.dataset.ready = "1";
 }
 
