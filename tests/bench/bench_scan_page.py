@@ -1,5 +1,8 @@
-"""The page of a scan of 64 processes with 5,000 threads, 200,000 stacks and 2 million switches: its size, how long it
-takes to write and to open, and the time of a frame in Chromium while the lanes are zoomed, moved, scrolled, searched."""
+"""The page of a scan of 64 processes with 5,000 threads, 200,000 stacks and 2 million switches.
+
+Its size, how long it takes to write and to open, and the time of a frame in Chromium while the lanes are zoomed, moved,
+scrolled and searched.
+"""
 
 from __future__ import annotations
 
@@ -202,10 +205,9 @@ def main() -> int:
         begin = time.process_time()
         with path.open("wb") as file:
             pages.write(content, report, file, lanes)
+        took, size = time.process_time() - begin, path.stat().st_size / 1e6
         more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-        print(
-            f"   write: {time.process_time() - begin:.2f} s of CPU; {path.stat().st_size / 1e6:.1f} MB; {more:.0f} MB of memory beside the profile"
-        )
+        print(f"   write: {took:.2f} s of CPU; {size:.1f} MB; {more:.0f} MB of memory beside the profile")
         if not given.keep and Path(CHROMIUM).exists():
             measure(path, given.picture)
     return 0
