@@ -33,7 +33,7 @@ def page_data(profile: Profile, report: Report, groups: Groups) -> dict[str, Any
         "wall": summary.times.wall,
         "findings": [printable(each) for each in report.findings],
         "next": step and [printable(step.command), printable(tells(step))],
-        "rows": evidence.rows(profile, groups),
+        "rows": evidence.rows(profile, report.facts, groups),
         "matrix": tables.matrix(summary.blocking),
         "locks": tables.locks(summary.locks),
         "calls": tables.calls((*summary.calls, *summary.inner_calls)),

@@ -10,15 +10,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...base.text import printable
+from ...facts.facts import Facts
 from ...facts.identity import kernel_id, kernel_ids, shown_id
 from ...facts.wait_kinds import CORE
-from ...facts.wait_sites import Sites
 from ...facts.wait_sums import Place
-from ...facts.waits import Waits
-from ...model import Frame, Profile, Stack
+from ...model import Frame, Profile
 from ...model.sites import Site
-from ...model.states import RUNNING
-from ...model.wakers import own_part
 from ...rules.finding import Finding
 from ...rules.verdict import IDLE, KINDS
 from ..process_verdicts import Ender, ProcessVerdict
@@ -31,11 +28,12 @@ PLACES = 5
 THREADS = 12
 WAITS = 8
 """Waits of the processes of a row."""
+_NOWHERE = Site((), "")
 
 
-def rows(profile: Profile, groups: Groups) -> list[dict[str, Any]]:
+def rows(profile: Profile, facts: Facts, groups: Groups) -> list[dict[str, Any]]:
     """A row for each group. Times in ns; null when not known."""
-    waits, times = _waits(profile, groups), _times(profile, groups)
+    waits, times = _waits(facts, groups), _times(profile, groups)
     return [{**_row(row, groups.labels[i]), "times": times[i], "waits": waits[i]} for i, row in enumerate(groups.rows)]
 
 
@@ -117,42 +115,18 @@ def _times(profile: Profile, groups: Groups) -> list[dict[str, int]]:
     return found
 
 
-def _waits(profile: Profile, groups: Groups) -> list[list[dict[str, Any]]]:
+def _waits(facts: Facts, groups: Groups) -> list[list[dict[str, Any]]]:
     """The longest waits of each group, by kind and place."""
-    column = next((i for i, each in enumerate(profile.value_types) if each.name in ("wall", "off-cpu")), -1)
-    counts = next((i for i, each in enumerate(profile.value_types) if each.name == "count"), -1)
     sums: list[dict[tuple[str, Site], list[int]]] = [defaultdict(lambda: [0, 0]) for _ in groups.rows]
-    if column < 0:
-        return [[] for _ in sums]
-    known = _Known()
-    for sample in profile.samples:
-        time = sample.values[column]
-        labels = dict(sample.labels)
-        state, group = str(labels.get("state", "")), groups.of(labels.get("pid"))
-        if time <= 0 or state == RUNNING or group >= len(sums):
+    for (pid, _), places in facts.sums.items():
+        group = groups.of(kernel_id(pid))
+        if group >= len(sums):
             continue
-        total = sums[group][known.of(sample.stack, state)]
-        total[0] += time
-        total[1] += sample.values[counts] if counts >= 0 else 0
+        for place, total in places.items():
+            site = _NOWHERE if place.kind == CORE else place.site
+            sums[group][place.kind, site][0] += total.time
+            sums[group][place.kind, site][1] += total.count
     return [list(_longest(each)) for each in sums]
-
-
-class _Known:
-    """Kinds and places of waits, by stack and state: samples share their stacks."""
-
-    def __init__(self) -> None:
-        self._waits, self._sites = Waits(), Sites()
-        self._found: dict[tuple[int, str], tuple[str, Site]] = {}
-        self._stacks: list[Stack] = []
-
-    def of(self, stack: Stack, state: str) -> tuple[str, Site]:
-        key = id(stack), state
-        if key not in self._found:
-            own = own_part(stack)
-            self._stacks += [stack, own]
-            kind = self._waits.of(own, state).kind
-            self._found[key] = kind, Site((), "") if kind == CORE else self._sites.of(own)
-        return self._found[key]
 
 
 def _longest(sums: Mapping[tuple[str, Site], list[int]]) -> Iterator[dict[str, Any]]:

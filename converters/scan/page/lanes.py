@@ -189,16 +189,15 @@ def _samples(events: Scheduling, begin: int, rows: Array) -> tuple[Array, Array]
 
 def _frames(stacks: list[Stack]) -> tuple[list[str], Array, Array]:
     """Names, where each stack begins in the third one, and indices of names, outermost first."""
-    names: dict[str, int] = {}
-    known: dict[int, int] = {}
-    offsets, frames = [0], []
+    # By identity: stacks share their frames, and there may be millions of them.
+    frames: dict[int, Frame] = {}
     for stack in stacks:
-        for frame in stack:
-            if id(frame) not in known:
-                known[id(frame)] = names.setdefault(_name(frame), len(names))
-            frames.append(known[id(frame)])
-        offsets.append(len(frames))
-    return list(names), np.array(offsets, np.uint32), np.array(frames, np.uint32)
+        frames.update(zip(map(id, stack), stack, strict=True))
+    names: dict[str, int] = {}
+    known = {identity: names.setdefault(_name(frame), len(names)) for identity, frame in frames.items()}
+    flat = [known[identity] for stack in stacks for identity in map(id, stack)]
+    offsets = np.cumsum([0, *map(len, stacks)])
+    return list(names), offsets, np.array(flat, np.uint32)
 
 
 def _name(frame: Frame) -> str:

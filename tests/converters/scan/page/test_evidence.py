@@ -15,7 +15,7 @@ from summary_profiles import SECOND
 
 def made(profile: Profile) -> tuple[Report, list[dict]]:  # type: ignore[type-arg]
     report = report_of(profile)
-    return report, evidence.rows(profile, groups_of(report))
+    return report, evidence.rows(profile, report.facts, groups_of(report))
 
 
 @pytest.mark.parametrize("profile", [three_troubles, scanned_host])
