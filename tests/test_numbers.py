@@ -60,7 +60,7 @@ ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
         "layout of a block; bound of a page; parts of a chart; thousandths",
         (1, 800, 6_000_000, 5, 32, 1, 4, 4, 8, 4, 1_000),
     ),
-    "scan/page/page.py": ("level of compression", (6,)),
+    "scan/page/page.py": ("level of compression; bound of work", (6, 50_000)),
     "scan/page/tables.py": ("rows of a page", (40, 500, 20_000, 8)),
     "scan/report.py": ("version of the JSON", (1,)),
     "scan/screen.py": ("lines", (40,)),

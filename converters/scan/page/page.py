@@ -28,6 +28,8 @@ from .groups import groups_of
 
 _SCRIPTS = ("tables", "report", "evidence", "matrix", "lanes", "drawing", "details", "pointer", "open")
 _LEVEL = 6
+MOST_BY_STATE = 50_000
+"""Stacks of a graph that is coloured by state, which takes memory and time; of more, it is by kind of code."""
 
 
 def lanes_block(profile: Profile, report: Report) -> bytes:
@@ -50,7 +52,8 @@ def write(profile: Profile, report: Report, file: BinaryIO, lanes_packed: bytes)
     style = _resource("page.css")
     if shown.value_types:
         options = WriteOptions(roots=ROOTS, inverted=True)
-        palette = palettes.choose("", shown, shown.value_types[0].name, roots=ROOTS)
+        by = "" if len(shown.samples) <= MOST_BY_STATE else "calm"
+        palette = palettes.choose(by, shown, shown.value_types[0].name, roots=ROOTS)
         blocks["graphdata"] = graphs.pack(shown, options, palette)
         style = html.graph_style(palette) + style
     if lanes_packed:

@@ -8,6 +8,7 @@ import re
 import zlib
 from html.parser import HTMLParser
 
+import pytest
 from scans import HOSTILE, scanned_host, three_troubles
 from stallscope.converters.base.text import printable
 from stallscope.converters.model import Profile
@@ -95,6 +96,12 @@ def test_without_events_there_is_no_block_of_lanes() -> None:
     profile = scanned_host(events=False)
     assert page.lanes_block(profile, report_of(profile)) == b""
     assert 'id="lanesdata"' not in text(profile)
+
+
+def test_large_graphs_are_coloured_by_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert b'"byNode":true' in block(text(scanned_host()), "graphdata")
+    monkeypatch.setattr(page, "MOST_BY_STATE", 3)
+    assert b'"byNode":false' in block(text(scanned_host()), "graphdata")
 
 
 def test_size() -> None:
