@@ -177,6 +177,8 @@ def measure(path: Path, picture: str) -> None:
         for what in ("zoom", "pan", "scroll", "choose", "search"):
             show(what, page.evaluate(MEASURE, [what, ROUNDS if what != "search" else 12]))
         if picture:
+            page.evaluate("() => document.getElementById('lanes').scrollIntoView()")
+            page.wait_for_timeout(500)
             page.screenshot(path=picture)
         browser.close()
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...facts.identity import kernel_ids
+from ...facts.identity import kernel_ids, shown_id
 from ..process_verdicts import ProcessVerdict
 from ..report import Report
 
@@ -48,11 +48,12 @@ def groups_of(report: Report) -> Groups:
 
 
 def _labels(rows: Sequence[ProcessVerdict]) -> list[str]:
-    """``2 × train: lock``; with a number if that is not the only one."""
+    """``2 × train: lock``, ``train (7): lock``; with a number if that is not the only one."""
     wanted = []
     for row in rows:
-        number = f"{len(row.pids):,} × " if len(row.pids) > 1 else ""
-        wanted.append(f"{number}{row.name}: {row.kind}")
+        one = len(row.pids) == 1
+        who = f"{row.name} ({shown_id(row.pids[0])})" if one else f"{len(row.pids):,} × {row.name}"
+        wanted.append(f"{who}: {row.kind}")
     times = Counter(wanted)
     seen: Counter[str] = Counter()
     labels = []

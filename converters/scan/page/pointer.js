@@ -39,6 +39,10 @@ function zoomTime(factor, around) {
 // Rows have changed: headers, search, groups.
 function refit() {
     const { still, hidden } = chooseRows();
+    if (chosenLane && chosenLane.lanes) { // headers are made anew
+        const same = rowsOfLanes.find((row) => (row.lane || row).pid === chosenLane.pid);
+        chosenLane = same ? same.lane || same : null;
+    }
     byId("lanes-still-text").textContent = plural(still, "thread") + " that did not move";
     byId("lanes-still").parentNode.hidden = still === 0;
     const shown = rowsOfLanes.filter((row) => row.lane).length;

@@ -31,7 +31,7 @@ function verdictTable(report) {
         text: (row) => [row.name, row.kind, row.pids.join(" "), row.place.join(" "), row.kernel, row.ender ? row.ender.name : ""].join("\n"),
         open: evidenceOf,
         columns: [
-            { label: "Verdict", word: true, value: (row) => row.kind, cell: (row) => kindCell(row.kind) },
+            { label: "Verdict", word: true, value: (row) => row.kind, cell: verdictCell },
             {
                 label: "Share",
                 value: (row) => row.share,
@@ -48,6 +48,12 @@ function verdictTable(report) {
             },
         ],
     });
+}
+
+function verdictCell(row) {
+    const cell = kindCell(row.kind);
+    cell.title = row.meaning;
+    return cell;
 }
 
 function processesCell(row) {

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from scans import scanned_host, three_troubles
+from dataclasses import replace
+
+from scans import three_troubles
 from stallscope.converters.scan.page.groups import OTHERS, groups_of
 from stallscope.converters.scan.report import report_of
 
@@ -24,12 +26,8 @@ def test_others_are_in_none() -> None:
 
 
 def test_equal_labels_get_numbers() -> None:
-    profile = scanned_host()
-    for times in profile.threads:
-        times.process = "same"
-    profile.samples = [
-        sample._replace(labels=tuple((key, "same" if key == "process" else value) for key, value in sample.labels))
-        for sample in profile.samples
-    ]
-    labels = groups_of(report_of(profile)).labels
-    assert len(labels) == len(set(labels)) > 1
+    report = report_of(three_troubles())
+    row = next(row for row in report.processes if row.name == "queue")
+    report = replace(report, processes=(row, replace(row, pids=(7, 8)), replace(row, pids=(9,))))
+    two = f"2 × queue: {row.kind}"
+    assert groups_of(report).labels == (f"{two} (1)", f"{two} (2)", f"queue (9): {row.kind}")
