@@ -156,7 +156,7 @@ def _kinds(events: Scheduling, found: Array) -> Array:
     by_state[STATES.index(RUNNING)] = _RUNNING
     for state in RUNNABLE_STATES:
         by_state[STATES.index(state)] = _RUNNABLE
-    made = by_state[found["state"]]
+    made: Array = by_state[found["state"]]
     waits = Waits()
     for state in BLOCKED:
         here = np.flatnonzero(found["state"] == STATES.index(state))
