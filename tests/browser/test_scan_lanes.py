@@ -185,6 +185,18 @@ def test_many_short_phases_are_parts_of_a_pixel(show: Callable[..., ScanPage]) -
     assert len(colors) > 1
 
 
+def test_idle_processes_are_shown_if_there_is_nothing_else(show: Callable[..., ScanPage]) -> None:
+    made = alternating()
+    made.threads["tgid"] = 4711
+    shown = show(made)
+    assert shown.page.locator("#lanes-still").is_checked()
+    assert shown.page.locator("#lanes-result").inner_text() == "2 threads shown"
+    shown.page.locator("#lanes-still").uncheck()
+    assert shown.page.locator("#lanes-result").inner_text() == "0 threads shown"
+    shown.page.locator("#lanes-group").select_option(label="others")
+    assert shown.page.locator("#lanes-result").inner_text() == "2 threads shown"
+
+
 def test_threads_that_did_not_move_are_hidden_first(show: Callable[..., ScanPage]) -> None:
     made = alternating()
     shown = show(made)
@@ -193,7 +205,7 @@ def test_threads_that_did_not_move_are_hidden_first(show: Callable[..., ScanPage
     made.threads = quiet
     made.blocked = np.concatenate([made.blocked, rows(events.BLOCKED, begin=[-5], end=[OPEN], tid=[202], state=[1])])
     shown = show(events.in_order(made))
-    assert shown.page.locator("#lanes-still-text").inner_text() == "1 thread that did not move"
+    assert shown.page.locator("#lanes-still-text").inner_text().startswith("1 other: idle")
     assert shown.page.locator("#lanes-result").inner_text() == "2 threads shown"
     shown.page.locator("#lanes-still").check()
     assert shown.page.locator("#lanes-result").inner_text() == "3 threads shown"

@@ -5,6 +5,9 @@ const BAR = 14;
 const GUTTER_MOST = 230;
 const AXIS = 20;
 const DIM = 0.25;
+const FAINT = 0;
+const PLAIN = 1;
+const MARKED = 2;
 const MARK = 2;
 const LEAST = 2; // px of what is there at all
 
@@ -241,32 +244,31 @@ function drawPhases(lane, y) {
     }
 }
 
+// During a search a phase is marked if its stack has what is searched, faint if not; all is plain in a thread that was
+// found by its name.
 function isHit(lane, phase) {
     if (!stackHits) {
-        return true;
+        return PLAIN;
     }
-    return stackHits[laneStacks[phase]] === 1 && laneKinds[phase] !== 0;
+    const found = stackHits[laneStacks[phase]] === 1 && laneKinds[phase] !== 0;
+    return found ? MARKED : nameHits[lane.index] ? PLAIN : FAINT;
 }
 
 function anyHit(lane, phase, next) {
-    if (!stackHits) {
-        return true;
-    }
-    const stop = Math.min(next, phase + 64);
+    const stop = stackHits ? Math.min(next, phase + 64) : phase + 1;
+    let best = FAINT;
     for (let i = phase; i < stop; i++) {
-        if (isHit(lane, i)) {
-            return true;
-        }
+        best = Math.max(best, isHit(lane, i));
     }
-    return false;
+    return best;
 }
 
 function bar(kind, x, y, width, hit) {
     const height = heightOf(kind);
-    lanesPen.globalAlpha = hit ? 1 : DIM;
+    lanesPen.globalAlpha = hit === FAINT ? DIM : 1;
     lanesPen.fillStyle = inks.kinds[kind];
     lanesPen.fillRect(x, y + BAR - height, width, height);
-    if (hit && stackHits) {
+    if (hit === MARKED) {
         lanesPen.fillStyle = inks.hit;
         lanesPen.fillRect(x, y + BAR - height - MARK, width, MARK);
     }
@@ -289,7 +291,7 @@ function mixed(sums, x, y, width, whole, hit) {
     if (most >= 0) {
         bar(sums.kinds[most], x, y, width, hit);
     }
-    lanesPen.globalAlpha = hit ? 1 : DIM;
+    lanesPen.globalAlpha = hit === FAINT ? DIM : 1;
     const ran = running > 0 ? Math.min(BAR, Math.max(LEAST, BAR * running / whole)) : 0;
     const wanted = runnable > 0 ? Math.min(BAR - ran, Math.max(LEAST, BAR * runnable / whole)) : 0;
     lanesPen.fillStyle = inks.kinds[1];

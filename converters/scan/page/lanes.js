@@ -12,7 +12,7 @@ const byTid = new Map();
 let rowsOfLanes = []; // { lane } or { pid: of a header, … }
 const folded = new Set(); // pids of processes that show only their header
 let lanesGroup = -1; // index of the group that is shown; -1: all
-let showsStill = false;
+let showsStill = false; // also threads that isQuiet tells of
 let stackHits = null; // Uint8Array by stack, during a search
 let nameHits = null; // Uint8Array by lane
 
@@ -99,6 +99,13 @@ function orderLanes() {
 
 const moved = (lane) => lane.after - lane.first > 2 || lane.running > span / 1000;
 
+// Threads that are not shown at first: of idle processes and of the kernel, unless they are chosen, and those that did
+// not move.
+function isQuiet(lane) {
+    const kind = groupKind(lane.group);
+    return !moved(lane) || (lanesGroup < 0 && (kind === "idle" || kind === ""));
+}
+
 function chooseRows() {
     rowsOfLanes = [];
     let still = 0;
@@ -108,7 +115,7 @@ function chooseRows() {
         if (lanesGroup >= 0 && lane.group !== lanesGroup) {
             continue;
         }
-        if (!moved(lane)) {
+        if (isQuiet(lane)) {
             still++;
             if (!showsStill) {
                 continue;

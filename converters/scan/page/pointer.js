@@ -43,7 +43,7 @@ function refit() {
         const same = rowsOfLanes.find((row) => (row.lane || row).pid === chosenLane.pid);
         chosenLane = same ? same.lane || same : null;
     }
-    byId("lanes-still-text").textContent = plural(still, "thread") + " that did not move";
+    byId("lanes-still-text").textContent = counted(still, "others") + ": idle, of the kernel, or without a move";
     byId("lanes-still").parentNode.hidden = still === 0;
     const shown = rowsOfLanes.filter((row) => row.lane).length;
     byId("lanes-result").textContent = nameHits
@@ -255,12 +255,8 @@ function openLanes(buffer) {
         option.value = group;
         choice.append(option);
     }
-    // Idle processes show their headers only.
-    for (const lane of lanes) {
-        if (groupKind(lane.group) === "idle" || groupKind(lane.group) === "") {
-            folded.add(lane.pid);
-        }
-    }
+    showsStill = lanes.every(isQuiet);
+    byId("lanes-still").checked = showsStill;
     readInks();
     lanesLegend();
     lanesNotes();
