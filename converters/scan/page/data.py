@@ -34,7 +34,7 @@ def page_data(profile: Profile, report: Report, groups: Groups) -> dict[str, Any
         "findings": [printable(each) for each in report.findings],
         "next": step and [printable(step.command), printable(tells(step))],
         "rows": evidence.rows(profile, report.facts, groups),
-        "matrix": tables.matrix(summary.blocking),
+        "matrix": tables.matrix(summary.blocking, groups.names),
         "locks": tables.locks(summary.locks),
         "calls": tables.calls((*summary.calls, *summary.inner_calls)),
         "shared": tables.shared(summary.shared),

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...facts.identity import kernel_ids, shown_id
+from ...facts.identity import kernel_id, kernel_ids, shown_id
 from ..process_verdicts import ProcessVerdict
 from ..report import Report
 
@@ -24,7 +24,9 @@ class Groups:
     by_pid: dict[int, int]
     """Index of the group, by the kernel's pid."""
     names: dict[int, str]
-    """Names of processes with their scripts, by the kernel's pid."""
+    """Names of processes with their scripts and ranks, by the kernel's pid."""
+    ranks: dict[int, int]
+    """Ranks of processes in their job, by the kernel's pid."""
 
     def of(self, pid: object) -> int:
         """Index of the group of a process; the number of groups if it is in none."""
@@ -43,8 +45,13 @@ def groups_of(report: Report) -> Groups:
     for i, row in enumerate(rows):
         for pid in kernel_ids(row.pids):
             by_pid.setdefault(pid, i)
-    names = {pid: each.name for each in report.summary.processes for pid in kernel_ids(each.pids)}
-    return Groups(rows, tuple(_labels(rows)), by_pid, names)
+    ranks = {kernel_id(pid): rank for pid, rank in report.facts.ranks.items()}
+    names = {
+        pid: f"{each.name} [rank {ranks[pid]}]" if pid in ranks else each.name
+        for each in report.summary.processes
+        for pid in kernel_ids(each.pids)
+    }
+    return Groups(rows, tuple(_labels(rows)), by_pid, names, ranks)
 
 
 def _labels(rows: Sequence[ProcessVerdict]) -> list[str]:

@@ -84,8 +84,8 @@ function readSamples(columns) {
     samples = { times: order.map((i) => columns.sampleTimes[i]), stacks: order.map((i) => columns.sampleStacks[i]), of };
 }
 
-// Groups in the order of the report, then processes, main threads first, then those that ran most.
-function orderLanes() {
+// Groups in the order of the report, then processes by rank, then those that ran most; main threads first.
+function orderLanes(about) {
     const most = new Map();
     for (const lane of lanes) {
         most.set(lane.pid, Math.max(most.get(lane.pid) || 0, lane.running + lane.runnable));
@@ -93,7 +93,8 @@ function orderLanes() {
     lanes.forEach((lane, i) => {
         lane.index = i;
     });
-    lanes.ordered = lanes.slice().sort((a, b) => a.group - b.group || most.get(b.pid) - most.get(a.pid) || a.pid - b.pid
+    const rank = (lane) => about.ranks[lane.pid] || 0;
+    lanes.ordered = lanes.slice().sort((a, b) => a.group - b.group || rank(a) - rank(b) || most.get(b.pid) - most.get(a.pid) || a.pid - b.pid
         || (b.tid === b.pid) - (a.tid === a.pid) || b.running + b.runnable - a.running - a.runnable || a.tid - b.tid);
 }
 

@@ -142,6 +142,7 @@ def _about(events: Scheduling, rows: Array, groups: Groups, frames: list[str]) -
         "kinds": KINDS,
         "threads": threads,
         "frames": frames,
+        "ranks": groups.ranks,
         "bins": BINS,
         "lost": int(events.losses["count"].sum()) + events.lost_outside,
         "kept": events.kept if events.dropped else "",

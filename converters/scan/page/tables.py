@@ -5,7 +5,7 @@ Texts are printable. Times are in ns, null is what is not known.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...base.text import printable
@@ -31,8 +31,9 @@ MEMBERS = 8
 """Threads that are named for a lock."""
 
 
-def matrix(blocking: Blocking | None) -> dict[str, Any] | None:
-    """Waiting by who waited (rows) and who ended it (columns); None if it was not recorded."""
+def matrix(blocking: Blocking | None, names: Mapping[int, str]) -> dict[str, Any] | None:
+    """Waiting by who waited (rows) and who ended it (columns); None if it was not recorded. ``names``: those of
+    processes, by pid."""
     if blocking is None or not blocking.ends:
         return None
     nodes = blocking.nodes
@@ -41,21 +42,22 @@ def matrix(blocking: Blocking | None) -> dict[str, Any] | None:
     for (victim, end), time in blocking.ends.items():
         key = place[victim], place[end]
         cells[key] = cells.get(key, 0) + time
-    names = [_node(node, blocking.by) for node in nodes[:NODES]]
+    told = [_node(node, blocking.by, names) for node in nodes[:NODES]]
     rest = len(nodes) - NODES
     return {
         "by": blocking.by,
-        "names": [*names, *([f"{rest:,} others"] if rest > 0 else [])],
+        "names": [*told, *([f"{rest:,} others"] if rest > 0 else [])],
         "cells": [[victim, end, time] for (victim, end), time in sorted(cells.items())],
         "total": blocking.total,
         "idle": blocking.idle,
     }
 
 
-def _node(node: Named, by: str) -> str:
+def _node(node: Named, by: str, names: Mapping[int, str]) -> str:
     if node.kind not in (THREAD, PROCESS):
         return printable(node.process)
-    name = node.process if by == PROCESS or not node.thread else f"{node.process} / {node.thread}"
+    process = names.get(node.pid, node.process)
+    name = process if by == PROCESS or not node.thread else f"{process} / {node.thread}"
     number = node.pid if by == PROCESS else node.tid
     return printable(f"{name} ({number})" if number else name)
 
@@ -169,7 +171,7 @@ def cores(summary: Summary) -> list[dict[str, Any]]:
     ]
 
 
-def threads(profile: Profile, names: dict[int, str]) -> dict[str, Any]:
+def threads(profile: Profile, names: Mapping[int, str]) -> dict[str, Any]:
     """Columns of the threads, those that ran most first."""
     order = sorted(profile.threads, key=lambda each: (-each.on_cpu - each.runnable, -each.switches, each.tid))
     return {
@@ -178,7 +180,7 @@ def threads(profile: Profile, names: dict[int, str]) -> dict[str, Any]:
     }
 
 
-def _thread(each: ThreadTimes, names: dict[int, str]) -> list[Any]:
+def _thread(each: ThreadTimes, names: Mapping[int, str]) -> list[Any]:
     pid = kernel_id(each.pid)
     process = printable(f"{names.get(pid, each.process)} ({pid})" if pid else each.process)
     blocked = sum(each.blocked.values())

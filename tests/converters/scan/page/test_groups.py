@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scans import three_troubles
+from scans import scanned_host, three_troubles
+from stallscope.converters.model.processes import ProcessTimes
 from stallscope.converters.scan.page.groups import OTHERS, groups_of
 from stallscope.converters.scan.report import report_of
 
@@ -31,3 +32,12 @@ def test_equal_labels_get_numbers() -> None:
     report = replace(report, processes=(row, replace(row, pids=(7, 8)), replace(row, pids=(9,))))
     two = f"2 × queue: {row.kind}"
     assert groups_of(report).labels == (f"{two} (1)", f"{two} (2)", f"queue (9): {row.kind}")
+
+
+def test_ranks_are_told_with_the_name() -> None:
+    profile = scanned_host()
+    profile.processes = [ProcessTimes(pid, "train", ranks={"rank": str(pid - 100)}) for pid in (100, 101)]
+    groups = groups_of(report_of(profile))
+    assert groups.ranks == {100: 0, 101: 1}
+    assert groups.names[101] == "train [rank 1]"
+    assert groups.names[200] == "saver"
