@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from ..facts.wait_causes import DRIVERS_CALL
 from ..facts.wait_functions import COLLECTIVE, LOADER, OF_DATABASES, TAKE_GIL
 from ..facts.wait_kinds import CHILD, EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD
-from ..facts.wait_sums import Place
+from ..facts.waits import Wait
 from .finding import CPU, Finding, sleeps_again
 
 DEADLOCK, DATABASE_LOCK, FILE_LOCK, GIL = "deadlock", "database-lock", "file-lock", "gil"
@@ -94,20 +94,27 @@ class Verdict:
 
 def kind_of(finding: Finding) -> str:
     """The kind of a verdict on these waits, or on threads that run."""
-    if finding.places and finding.places[0].wait.gpu:
-        return GPU
-    if finding.places and (job := finding.places[0].wait.job):
-        return SLOW_LOADER if job == LOADER else COLLECTIVE
-    if sleeps_again(finding):
+    if not finding.places:
+        return POLLING if sleeps_again(finding) else finding.kind
+    wait = finding.places[0].wait
+    if not (wait.gpu or wait.job) and sleeps_again(finding):
         return POLLING
-    if finding.kind not in (LOCK, HELD) or not finding.places:
-        return finding.kind
-    place = finding.places[0]
-    return _lock_kind(place) if finding.kind == LOCK else _held_kind(place)
+    return kind_of_wait(wait, finding.kind)
 
 
-def _lock_kind(place: Place) -> str:
-    wait = place.wait
+def kind_of_wait(wait: Wait, kind: str = "") -> str:
+    """The kind of a verdict on a wait; ``kind``: that of the wait, if not its own."""
+    kind = kind or wait.kind
+    if wait.gpu:
+        return GPU
+    if wait.job:
+        return SLOW_LOADER if wait.job == LOADER else COLLECTIVE
+    if kind == LOCK:
+        return _lock_kind(wait)
+    return _held_kind(wait) if kind == HELD else kind
+
+
+def _lock_kind(wait: Wait) -> str:
     if wait.lock == TAKE_GIL:
         return GIL
     if wait.lock in OF_DATABASES:
@@ -117,10 +124,9 @@ def _lock_kind(place: Place) -> str:
     return FILE_LOCK if wait.call in _FILE_LOCKS else LOCK
 
 
-def _held_kind(place: Place) -> str:
-    call = place.wait.call
-    if call == DRIVERS_CALL:
+def _held_kind(wait: Wait) -> str:
+    if wait.call == DRIVERS_CALL:
         return DRIVER
-    if call in _MEMORY:
+    if wait.call in _MEMORY:
         return MEMORY
-    return IO if call else HELD
+    return IO if wait.call else HELD

@@ -17,7 +17,7 @@ from ...facts.wait_sums import Place
 from ...model import Frame, Profile
 from ...model.sites import Site
 from ...rules.finding import Finding
-from ...rules.verdict import IDLE, KINDS
+from ...rules.verdict import IDLE, KINDS, kind_of_wait
 from ..process_verdicts import Ender, ProcessVerdict
 from .groups import Groups
 
@@ -84,7 +84,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
 def _place(place: Place) -> dict[str, Any]:
     return {
         "state": place.state,
-        "kind": place.kind,
+        "kind": kind_of_wait(place.wait),
         "frames": [printable(frame) for frame in place.site.frames],
         "kernel": printable(place.site.kernel),
         "call": printable(place.wait.call),
@@ -123,9 +123,9 @@ def _waits(facts: Facts, groups: Groups) -> list[list[dict[str, Any]]]:
         if group >= len(sums):
             continue
         for place, total in places.items():
-            site = _NOWHERE if place.kind == CORE else place.site
-            sums[group][place.kind, site][0] += total.time
-            sums[group][place.kind, site][1] += total.count
+            key = kind_of_wait(place.wait), _NOWHERE if place.kind == CORE else place.site
+            sums[group][key][0] += total.time
+            sums[group][key][1] += total.count
     return [list(_longest(each)) for each in sums]
 
 

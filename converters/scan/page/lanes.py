@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ...base.text import printable
-from ...facts.wait_causes import DRIVERS_CALL
+from ...facts.wait_functions import COLLECTIVE
 from ...facts.wait_kinds import (
     CHILD,
     EVENTS,
@@ -38,7 +38,7 @@ from ...model import Frame, Stack
 from ...model.phases import NOBODY, STATES, phases
 from ...model.scheduling import NO_STACK, Array, Scheduling, Threads, in_order
 from ...model.states import BLOCKED, IDLE, RUNNABLE_STATES, RUNNING, STOPPED, TRACED
-from ...rules.verdict import DRIVER, GPU, IO
+from ...rules.verdict import DATABASE_LOCK, DRIVER, FILE_LOCK, GIL, GPU, IO, MEMORY, SLOW_LOADER, kind_of_wait
 from .groups import Groups
 
 NOT_KNOWN = "not known"
@@ -46,9 +46,15 @@ KINDS = (
     "running",
     "runnable",
     LOCK,
+    GIL,
+    DATABASE_LOCK,
+    FILE_LOCK,
     IO,
+    MEMORY,
     DRIVER,
     GPU,
+    COLLECTIVE,
+    SLOW_LOADER,
     PEER,
     THREAD,
     CHILD,
@@ -170,12 +176,7 @@ def _kinds(events: Scheduling, found: Array) -> Array:
 
 
 def _kind(waits: Waits, stack: Stack, state: str) -> int:
-    wait = waits.of(stack, state)
-    if wait.gpu:
-        return KINDS.index(GPU)
-    if wait.call == DRIVERS_CALL and not wait.lock:
-        return KINDS.index(DRIVER)
-    kind = IO if wait.kind == HELD and wait.call else wait.kind
+    kind = kind_of_wait(waits.of(stack, state))
     is_guess = not stack and state not in (IDLE, STOPPED, TRACED)
     return KINDS.index(NOT_KNOWN if is_guess or kind not in KINDS else kind)
 
