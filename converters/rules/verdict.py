@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from ..facts.wait_causes import DRIVERS_CALL
 from ..facts.wait_functions import COLLECTIVE, LOADER, OF_DATABASES, TAKE_GIL
 from ..facts.wait_kinds import CHILD, EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD
-from ..facts.waits import Wait
+from ..facts.wait_sums import Place
 from .finding import CPU, Finding, sleeps_again
 
 DEADLOCK, DATABASE_LOCK, FILE_LOCK, GIL = "deadlock", "database-lock", "file-lock", "gil"
@@ -47,7 +47,7 @@ KINDS = {
     IDLE: "hardly runs, and waits for events",
     UNCLEAR: "it is not known where threads were",
 }
-"""Meaning of each kind of verdict."""
+"""What a verdict says, by its kind."""
 _FILE_LOCKS = frozenset(("flock", "fcntl"))
 _MEMORY = ("page fault", "mmap", "munmap", "mprotect", "brk")
 
@@ -59,27 +59,27 @@ class Verdict:
     rule: str
     """The id of the rule that found it."""
     kind: str
-    """Kind of the verdict: one of `KINDS`."""
+    """One of `KINDS`."""
     time: int
-    """Time that would be saved at most."""
+    """What would be saved at most."""
     confidence: float
-    """Part of ``time`` that is believed to be saved, from 0 to 1."""
+    """How much of that is believed to be saved, from 0 to 1."""
     pids: frozenset[int]
     """Processes that it explains."""
     finding: Finding | None = None
-    """Threads whose time it is, and where it is spent."""
+    """Whose time it is, and where."""
     cause: Finding | None = None
-    """Work of those who keep them waiting."""
+    """What those do who keep them waiting."""
     effect: Finding | None = None
     """Waits of others that it causes."""
     detail: object = None
     """Figures of its rule."""
     is_effect: bool = False
-    """Whether the verdict tells of waits that others end."""
+    """It tells of waits that others end."""
     is_told: bool = False
     """The sentence of another verdict tells of it."""
     most: float = field(default=float("inf"), compare=False)
-    """Limit on the score, set if something else explains the verdict's time."""
+    """Its score is no higher: something else explains it."""
 
     @property
     def score(self) -> float:
@@ -94,27 +94,20 @@ class Verdict:
 
 def kind_of(finding: Finding) -> str:
     """The kind of a verdict on these waits, or on threads that run."""
-    if not finding.places:
-        return POLLING if sleeps_again(finding) else finding.kind
-    wait = finding.places[0].wait
-    if not (wait.gpu or wait.job) and sleeps_again(finding):
-        return POLLING
-    return kind_of_wait(wait, finding.kind)
-
-
-def kind_of_wait(wait: Wait, kind: str = "") -> str:
-    """The kind of a verdict on a wait; ``kind``: that of the wait, if not its own."""
-    kind = kind or wait.kind
-    if wait.gpu:
+    if finding.places and finding.places[0].wait.gpu:
         return GPU
-    if wait.job:
-        return SLOW_LOADER if wait.job == LOADER else COLLECTIVE
-    if kind == LOCK:
-        return _lock_kind(wait)
-    return _held_kind(wait) if kind == HELD else kind
+    if finding.places and (job := finding.places[0].wait.job):
+        return SLOW_LOADER if job == LOADER else COLLECTIVE
+    if sleeps_again(finding):
+        return POLLING
+    if finding.kind not in (LOCK, HELD) or not finding.places:
+        return finding.kind
+    place = finding.places[0]
+    return _lock_kind(place) if finding.kind == LOCK else _held_kind(place)
 
 
-def _lock_kind(wait: Wait) -> str:
+def _lock_kind(place: Place) -> str:
+    wait = place.wait
     if wait.lock == TAKE_GIL:
         return GIL
     if wait.lock in OF_DATABASES:
@@ -124,9 +117,10 @@ def _lock_kind(wait: Wait) -> str:
     return FILE_LOCK if wait.call in _FILE_LOCKS else LOCK
 
 
-def _held_kind(wait: Wait) -> str:
-    if wait.call == DRIVERS_CALL:
+def _held_kind(place: Place) -> str:
+    call = place.wait.call
+    if call == DRIVERS_CALL:
         return DRIVER
-    if wait.call in _MEMORY:
+    if call in _MEMORY:
         return MEMORY
-    return IO if wait.call else HELD
+    return IO if call else HELD

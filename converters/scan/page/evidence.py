@@ -17,9 +17,10 @@ from ...facts.wait_sums import Place
 from ...model import Frame, Profile
 from ...model.sites import Site
 from ...rules.finding import Finding
-from ...rules.verdict import IDLE, KINDS, kind_of_wait
+from ...rules.verdict import IDLE, KINDS
 from ..process_verdicts import Ender, ProcessVerdict
 from .groups import Groups
+from .kinds import kind_of_place
 
 PIDS = 200
 """Ids of processes of a row."""
@@ -84,7 +85,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
 def _place(place: Place) -> dict[str, Any]:
     return {
         "state": place.state,
-        "kind": kind_of_wait(place.wait),
+        "kind": kind_of_place(place),
         "frames": [printable(frame) for frame in place.site.frames],
         "kernel": printable(place.site.kernel),
         "call": printable(place.wait.call),
@@ -123,7 +124,7 @@ def _waits(facts: Facts, groups: Groups) -> list[list[dict[str, Any]]]:
         if group >= len(sums):
             continue
         for place, total in places.items():
-            key = kind_of_wait(place.wait), _NOWHERE if place.kind == CORE else place.site
+            key = kind_of_place(place), _NOWHERE if place.kind == CORE else place.site
             sums[group][key][0] += total.time
             sums[group][key][1] += total.count
     return [list(_longest(each)) for each in sums]

@@ -38,8 +38,9 @@ from ...model import Frame, Stack
 from ...model.phases import NOBODY, STATES, phases
 from ...model.scheduling import NO_STACK, Array, Scheduling, Threads, in_order
 from ...model.states import BLOCKED, IDLE, RUNNABLE_STATES, RUNNING, STOPPED, TRACED
-from ...rules.verdict import DATABASE_LOCK, DRIVER, FILE_LOCK, GIL, GPU, IO, MEMORY, SLOW_LOADER, kind_of_wait
+from ...rules.verdict import DATABASE_LOCK, DRIVER, FILE_LOCK, GIL, GPU, IO, MEMORY, SLOW_LOADER
 from .groups import Groups
+from .kinds import kind_of_wait
 
 NOT_KNOWN = "not known"
 KINDS = (
@@ -176,7 +177,7 @@ def _kinds(events: Scheduling, found: Array) -> Array:
 
 
 def _kind(waits: Waits, stack: Stack, state: str) -> int:
-    kind = kind_of_wait(waits.of(stack, state))
+    kind = kind_of_wait(waits.of(stack, state), state)
     is_guess = not stack and state not in (IDLE, STOPPED, TRACED)
     return KINDS.index(NOT_KNOWN if is_guess or kind not in KINDS else kind)
 
