@@ -47,7 +47,7 @@ KINDS = {
     IDLE: "hardly runs, and waits for events",
     UNCLEAR: "it is not known where threads were",
 }
-"""What a verdict says, by its kind."""
+"""Meaning of each kind of verdict."""
 _FILE_LOCKS = frozenset(("flock", "fcntl"))
 _MEMORY = ("page fault", "mmap", "munmap", "mprotect", "brk")
 
@@ -59,27 +59,27 @@ class Verdict:
     rule: str
     """The id of the rule that found it."""
     kind: str
-    """One of `KINDS`."""
+    """Kind of the verdict: one of `KINDS`."""
     time: int
-    """What would be saved at most."""
+    """Time that would be saved at most."""
     confidence: float
-    """How much of that is believed to be saved, from 0 to 1."""
+    """Part of ``time`` that is believed to be saved, from 0 to 1."""
     pids: frozenset[int]
     """Processes that it explains."""
     finding: Finding | None = None
-    """Whose time it is, and where."""
+    """Threads whose time it is, and where it is spent."""
     cause: Finding | None = None
-    """What those do who keep them waiting."""
+    """Work of those who keep them waiting."""
     effect: Finding | None = None
     """Waits of others that it causes."""
     detail: object = None
     """Figures of its rule."""
     is_effect: bool = False
-    """It tells of waits that others end."""
+    """Whether the verdict tells of waits that others end."""
     is_told: bool = False
     """The sentence of another verdict tells of it."""
     most: float = field(default=float("inf"), compare=False)
-    """Its score is no higher: something else explains it."""
+    """Limit on the score, set if something else explains the verdict's time."""
 
     @property
     def score(self) -> float:
