@@ -19,12 +19,21 @@ if TYPE_CHECKING:
 
 SUFFIX = ".d"
 """End of the name of such a folder."""
-CAPTURE, SUMMARY = "capture.pb.gz", "summary.json"
+PAGE = ".html"
+"""End of the name of a page."""
+CAPTURE, SUMMARY, LANES = "capture.pb.gz", "summary.json", "lanes.bin"
+MOST_LANES = 512 << 20
+"""Bytes of a file of lanes that is read."""
 
 
 def is_folder(path: str) -> bool:
     """Whether ``path`` names such a folder."""
     return path.rstrip("/").endswith(SUFFIX)
+
+
+def is_page(path: str) -> bool:
+    """Whether ``path`` names a page."""
+    return path.lower().endswith(PAGE)
 
 
 def check(path: str, *, force: bool) -> None:
@@ -35,7 +44,7 @@ def check(path: str, *, force: bool) -> None:
     if not _exists(target):
         return
     with safefile.open_folder(target) as folder:
-        for name in (CAPTURE, SUMMARY):
+        for name in (CAPTURE, SUMMARY, LANES):
             safefile.check_target(target / name, folder, force)
             safefile.check_writable(target / name, folder)
 
@@ -48,13 +57,19 @@ class How(NamedTuple):
     mode: int
 
 
-def write(profile: Profile, report: Report, path: str, how: How) -> None:
-    """Writes the files of a scan into the folder ``path``, which is made if it is not there. StallscopeError."""
+def write(profile: Profile, report: Report, path: str, how: How, lanes: bytes = b"") -> None:
+    """Writes the files of a scan into the folder ``path``, which is made if it is not there. StallscopeError.
+
+    ``lanes``: what threads did over time, packed for a page; b"" if it was not recorded.
+    """
     target = Path(path)
     safefile.make_folder(target, owner=how.owner)
     output.write(profile, target / CAPTURE, WriteOptions(mode=how.mode), force=how.force, owner=how.owner)
     with safefile.create(target / SUMMARY, force=how.force, owner=how.owner, mode=how.mode) as file:
         file.write(json.dumps(report.to_json(), indent=2).encode() + b"\n")
+    if lanes:
+        with safefile.create(target / LANES, force=how.force, owner=how.owner, mode=how.mode) as file:
+            file.write(lanes)
 
 
 def capture_of(path: str) -> str:
@@ -68,6 +83,21 @@ def capture_of(path: str) -> str:
             "name a folder that trace-scan has written",
         )
     return str(target / CAPTURE)
+
+
+def lanes_of(path: str) -> bytes:
+    """The lanes of threads in the folder ``path``, packed for a page; b"" if it has none. StallscopeError."""
+    file = Path(path) / LANES
+    if not file.is_file():
+        return b""
+    try:
+        with file.open("rb") as stream:
+            found = stream.read(MOST_LANES + 1)
+    except OSError as error:
+        raise StallscopeError(f"{printable(str(file))} cannot be read: {error.strerror}", "check its rights") from None
+    if len(found) > MOST_LANES:
+        raise StallscopeError(f"{printable(str(file))} is too large", "remove it: the page has no lanes then")
+    return found
 
 
 def _exists(path: Path) -> bool:

@@ -13,6 +13,7 @@ from ..facts.restricted import of_processes
 from ..facts.thread_names import name_pattern
 from ..facts.wait_sums import Thread
 from ..model.waits_for import DEVICE, THREAD, Node, WaitGraph
+from ..phrases.sentences import Sentences
 from ..rules.busy import Busy
 from ..rules.ranking import judge
 from ..rules.verdict import IDLE, STILL, Verdict
@@ -50,6 +51,8 @@ class ProcessVerdict:
     """Verdict on the process with the highest score; None if nothing was judged."""
     ender: Ender | None = None
     """Process or device that ends most of their waits; None if nobody else does."""
+    told: str = ""
+    """Sentence of ``verdict``; "" for idle ones."""
 
     @property
     def share(self) -> float | None:
@@ -92,7 +95,8 @@ def _of(facts: Facts, pid: int, graph: WaitGraph | None) -> ProcessVerdict:
     threads = finding.threads if finding else ()
     time, wall = _times(verdict)
     ender = _ender(graph, threads, time) if graph else None
-    return ProcessVerdict(name, (pid,), verdict.kind, time, wall, on_cpu, verdict.score, verdict, ender)
+    told = Sentences(own).of(verdict)
+    return ProcessVerdict(name, (pid,), verdict.kind, time, wall, on_cpu, verdict.score, verdict, ender, told)
 
 
 def _times(verdict: Verdict) -> tuple[int, int]:
@@ -147,6 +151,7 @@ def _merged(members: Sequence[ProcessVerdict]) -> ProcessVerdict:
         sum(each.score for each in members),
         first.verdict,
         _most(filter(None, (each.ender for each in members)), time),
+        first.told,
     )
 
 

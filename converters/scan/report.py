@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..base.text import json_text
@@ -31,6 +31,8 @@ class Report:
     """Rows for all processes: those at work first, by what would be saved."""
     findings: tuple[str, ...]
     """Sentences on other troubles than those of the answer, the most important first."""
+    facts: Facts = field(repr=False)
+    """Facts of which the verdicts are made."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``json.dumps``. Times in ns, shares as fractions of 1, null when unknown."""
@@ -49,7 +51,7 @@ def report_of(profile: Profile, chosen: Whom | None = None) -> Report:
     """
     known = read(profile)
     summary = summarize(profile, chosen, known)
-    return Report(summary, tuple(process_verdicts(known.facts)), _findings(known.facts, summary))
+    return Report(summary, tuple(process_verdicts(known.facts)), _findings(known.facts, summary), known.facts)
 
 
 def _findings(facts: Facts, summary: Summary) -> tuple[str, ...]:

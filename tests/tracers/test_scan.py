@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import html
 from pathlib import Path
 
 import pytest
-from scans import three_troubles
+from scans import scanned_host, three_troubles
 from stallscope.converters.scan import folder
+from stallscope.converters.scan.page.page import lanes_block
 from stallscope.converters.scan.report import report_of
 from stallscope.tracers.engines.protocol import Request
-from stallscope.tracers.measures.protocol import columns_of
+from stallscope.tracers.measures.oncpu import OnCpu
+from stallscope.tracers.measures.protocol import columns_of, find
+from stallscope.tracers.measures.timeline import Timeline
 from stallscope.tracers.scan import LEFT_OUT, main
 
 
@@ -48,6 +52,46 @@ def test_a_report_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().out == again
     assert main(["--from", path, "--json"]) == 0
     assert capsys.readouterr().out == (tmp_path / "scan.d" / folder.SUMMARY).read_text()
+
+
+@pytest.mark.parametrize("output", ["scan.html", "scan.d", "scan.pftrace"])
+def test_outputs_with_times_need_events(recorded: list[Request], tmp_path: Path, output: str) -> None:
+    main(["-o", str(tmp_path / output), "-o", str(tmp_path / "scan.svg")])
+    timeline = find(recorded[0].measures, Timeline)
+    assert timeline
+    assert timeline.every_switch
+    sampled = find(recorded[0].measures, OnCpu)
+    assert sampled
+    assert sampled.one_by_one
+
+
+def test_other_outputs_need_none(recorded: list[Request], tmp_path: Path) -> None:
+    main(["-p", "4711", "-o", str(tmp_path / "scan.svg")])
+    assert find(recorded[0].measures, Timeline) is None
+
+
+def test_a_page_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    profile = scanned_host()
+    report = report_of(profile)
+    path, page = str(tmp_path / "scan.d"), tmp_path / "again.html"
+    how = folder.How(force=False, owner=None, mode=0o600)
+    folder.write(profile, report, path, how, lanes_block(profile, report))
+    assert main(["--from", path, "-o", str(page)]) == 0
+    assert f"wrote {page}" in capsys.readouterr().out
+    assert page.stat().st_mode & 0o777 == 0o600
+    source = page.read_text()
+    assert 'id="lanesdata"' in source
+    assert report.summary.answer[0] in html.unescape(source)
+    assert main(["--from", path, "-o", str(page)]) == 1
+    assert "exists" in capsys.readouterr().err
+    (tmp_path / "scan.d" / folder.LANES).unlink()
+    assert main(["--from", path, "-o", str(page), "--force"]) == 0
+    assert 'id="lanesdata"' not in page.read_text()
+
+
+def test_a_folder_is_only_made_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--from", str(tmp_path), "-o", "x.svg"]) == 2
+    assert "trace-convert" in capsys.readouterr().err
 
 
 def test_no_file_is_written_unasked(recorded: list[Request], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,11 +6,17 @@ import io
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+import click
+
+from ...converters.base import safefile
 from ...converters.base.rights import sudo_owner
 from ...converters.base.text import printable
 from ...converters.scan import folder
+from ...converters.scan.folder import is_page
+from ...converters.writers import output
 from .results import Results
 
 if TYPE_CHECKING:
@@ -18,12 +24,16 @@ if TYPE_CHECKING:
     from ...converters.model.next_step import NextStep, Whom
     from ...converters.scan.report import Report
 
+_WITH_EVENTS = ("html", "perfetto")
+"""Formats of outputs that are made of the scheduler's events."""
+
 
 @dataclass(frozen=True)
 class ScanResults(Results):
     """Destinations of the results of a scan."""
 
     folders: tuple[str, ...] = ()
+    pages: tuple[str, ...] = ()
 
     @classmethod
     def usual(cls, _stem: str) -> tuple[str, ...]:
@@ -35,9 +45,11 @@ class ScanResults(Results):
         folders = tuple(path for path in given["outputs"] if folder.is_folder(path))
         for path in folders:
             folder.check(path, force=given["force"])
-        others = tuple(path for path in given["outputs"] if path not in folders)
+        pages = tuple(path for path in given["outputs"] if is_page(path))
+        output.check(pages, force=given["force"])
+        others = tuple(path for path in given["outputs"] if path not in (*folders, *pages))
         planned = super().plan(stem, {**given, "outputs": others})
-        return cls(**{**vars(planned), "paths": others, "folders": folders})
+        return cls(**{**vars(planned), "paths": others, "folders": folders, "pages": pages})
 
     def _print_summary(self, profile: Profile, stream: TextIO, step: NextStep | None, chosen: Whom | None) -> None:
         from ...converters.model.display import Display
@@ -53,9 +65,37 @@ class ScanResults(Results):
         report = replace(report, summary=summary)
         show(report, stream, as_json=self.as_json)
         listing = sys.stderr if self.as_json else stream
+        lanes = _lanes(profile, report) if self.folders or self.pages else b""
         for path in self.folders:
-            folder.write(profile, report, path, folder.How(self.force, sudo_owner(), self.mode))
+            folder.write(profile, report, path, self._how, lanes)
             print(f"wrote {printable(path.rstrip('/'))}/", file=listing)
+        for path in self.pages:
+            write_page(profile, report, path, self._how, lanes)
+            print(f"wrote {printable(path)}", file=listing)
+
+    @property
+    def _how(self) -> folder.How:
+        return folder.How(self.force, sudo_owner(), self.mode)
+
+
+def needs_events(path: str) -> bool:
+    """Whether an output shows what threads did over time."""
+    return folder.is_folder(path) or output.format_of(path) in _WITH_EVENTS
+
+
+def _lanes(profile: Profile, report: Report) -> bytes:
+    """Times of threads, packed for a page; b"" if no events were recorded."""
+    from ...converters.scan.page.page import lanes_block
+
+    return lanes_block(profile, report)
+
+
+def write_page(profile: Profile, report: Report, path: str, how: folder.How, lanes: bytes) -> None:
+    """Writes the page of a report. ``lanes``: see `page.write`. StallscopeError."""
+    from ...converters.scan.page import page
+
+    with safefile.create(Path(path), force=how.force, owner=how.owner, mode=how.mode) as file:
+        page.write(profile, report, file, lanes)
 
 
 def show(report: Report, stream: TextIO, *, as_json: bool) -> None:
@@ -71,16 +111,29 @@ def show(report: Report, stream: TextIO, *, as_json: bool) -> None:
         screen.show(report, stream)
 
 
-def show_again(path: str, *, as_json: bool) -> int:
-    """Prints the report of a folder that `trace-scan` has written, or of a capture. Returns the exit status."""
+def show_again(path: str, given: Mapping[str, Any]) -> int:
+    """Prints the report of a folder that `trace-scan` has written, or of a capture, and writes its pages.
+
+    ``given``: the values of `options.output_options`. Returns the exit status."""
     from ...converters.readers import parallel
     from ...converters.readers.base.options import ReadOptions
     from ...converters.scan.report import report_of
     from ...converters.summary.showing import as_shown, check_processes
 
+    pages = given["outputs"]
+    if wrong := next((each for each in pages if not is_page(each)), None):
+        raise click.UsageError(
+            f"--from writes pages (.html), not {printable(wrong)}: trace-convert makes other outputs of its capture"
+        )
+    output.check(pages, force=given["force"])
     ((_, profile),) = parallel.read_all([folder.capture_of(path)], ReadOptions(), "", jobs=1)
     check_processes(profile)
     report = report_of(profile)
     report = replace(report, summary=as_shown(report.summary, profile))
-    show(report, sys.stdout or io.StringIO(), as_json=as_json)
+    stream = sys.stdout or io.StringIO()
+    show(report, stream, as_json=given["as_json"])
+    for each in pages:
+        how = folder.How(given["force"], sudo_owner(), given["mode"])
+        write_page(profile, report, each, how, folder.lanes_of(path))
+        print(f"wrote {printable(each)}", file=sys.stderr if given["as_json"] else stream)
     return 0

@@ -1,4 +1,4 @@
-// Pointer and keys, print and dark mode; and the start of the page.
+// Pointer and keys, print and dark mode; and the start of the graph.
 
 // ---- Pointer
 
@@ -131,16 +131,14 @@ function print(on) {
     repaint();
 }
 
-function begin(buffer) {
-    readData(buffer);
-    byId("title").textContent = about.title;
+// After readData, and when all around the graph has its size.
+function openGraph() {
     values();
     if (about.differential) {
         about.values.forEach((_, value) => sumsOf(value));
     }
     readColors();
     legend();
-    notes();
     restore();
     // In a graph that is taller than the window, the roots should be visible first.
     if (!inverted && !zoomed) {
@@ -151,7 +149,6 @@ function begin(buffer) {
     window.addEventListener("popstate", restore);
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
     window.matchMedia("print").addEventListener("change", (event) => print(event.matches));
-    document.documentElement.dataset.ready = "1";
 }
 
 function giveUp(reason) {
@@ -159,8 +156,14 @@ function giveUp(reason) {
     nothing.textContent = "This page cannot be shown: " + reason;
 }
 
-if (typeof DecompressionStream === "undefined") {
-    giveUp("it needs Chrome 80, Firefox 113, Safari 16.4 or a newer browser.");
-} else {
-    unpack(byId("data")).then(begin).catch((error) => giveUp("its data is damaged (" + error.message + ")."));
+function canUnpack() {
+    if (typeof DecompressionStream === "undefined") {
+        giveUp("it needs Chrome 80, Firefox 113, Safari 16.4 or a newer browser.");
+        return false;
+    }
+    return true;
+}
+
+function damaged(error) {
+    giveUp("its data is damaged (" + error.message + ").");
 }

@@ -22,6 +22,7 @@ let chosen = 0;
 let pattern = "";
 let matchCase = false;
 let focused = 0;
+const watchers = []; // called when what is shown, zoomed or searched has changed
 
 function element(name, text, className) {
     const made = document.createElement(name);
@@ -159,20 +160,21 @@ function placeMark(i) {
 
 // ---- Search
 
-function search() {
-    let expression = null;
-    result.classList.remove("bad");
-    if (pattern) {
+// The regular expression of a search; null if it is none.
+function expressionOf(text, exact) {
+    for (const flags of text ? ["u", ""] : []) {
         try {
-            expression = new RegExp(pattern, matchCase ? "u" : "iu");
+            return new RegExp(text, exact ? flags : "i" + flags);
         } catch (error) {
-            try {
-                expression = new RegExp(pattern, matchCase ? "" : "i");
-            } catch (again) {
-                result.classList.add("bad");
-            }
+            // Without "u", more is allowed.
         }
     }
+    return null;
+}
+
+function search() {
+    const expression = expressionOf(pattern, matchCase);
+    result.classList.toggle("bad", pattern !== "" && expression === null);
     hits = expression ? Uint8Array.from(about.names, (name) => (expression.test(name) ? 1 : 0)) : null;
     report();
 }
@@ -278,6 +280,7 @@ function refresh() {
         draw();
         canvas.setAttribute("aria-label", "Graph of " + plural(count, "frame") + "; arrow keys move, Enter zooms");
     }
+    watchers.forEach((watcher) => watcher());
 }
 
 function setView(wanted) {

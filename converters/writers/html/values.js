@@ -1,5 +1,5 @@
 // Values of any unit, and their comparison.
-// writer.py puts base/values.js and the scripts of this folder into one function: values, tree, draw, table, page, input.
+// writer.py puts base/values.js and the scripts of this folder into one function: values, tree, draw, table, page, input, start.
 
 const FACTORS = { nanoseconds: 1, microseconds: 1e3, milliseconds: 1e6, seconds: 1e9 };
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Mapping
 from importlib import resources
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from ...model import Profile
 from .. import base
@@ -21,6 +22,7 @@ from ..waits_for.section import section
 from .data import pack
 
 _SCRIPTS = ("values", "tree", "draw", "table", "page", "input")
+"""Scripts of the graph."""
 _LINE = 57_000
 """Bytes encoded in one line of base64; a multiple of 3. Editors do not cope well with lines of megabytes."""
 
@@ -30,13 +32,28 @@ def write(profile: Profile, file: BinaryIO, options: WriteOptions) -> None:
     drawn = profile.value_types[value_index(profile, options)].name
     palette = palettes.choose(options.palette, profile, drawn, negate=options.negate, roots=options.roots)
     block = pack(profile, options, palette)
-    style = _resource("page.css") + palette.css()
+    style = graph_style(palette)
     body = _resource("body.html").replace("<footer", f"{section(profile, options)}<footer")
-    script = _script()
-    policy = (
-        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
-    )
+    script = as_function(graph_script() + _resource("start.js"))
     title = escape(options.title or profile.title or "Flame graph")
+    write_page(file, Page(title, style, body, script, {"data": block}))
+
+
+class Page(NamedTuple):
+    """Parts of a page. ``title`` and ``body`` are escaped."""
+
+    title: str
+    style: str
+    body: str
+    script: str
+    blocks: Mapping[str, bytes]
+    """Packed data by the id of its element; they come after the body, before the script."""
+
+
+def write_page(file: BinaryIO, page: Page) -> None:
+    """Writes a page that makes no request."""
+    script, style = _hash(page.script), _hash(page.style)
+    policy = f"default-src 'none'; script-src {script}; style-src {style}; base-uri 'none'; form-action 'none'"
     file.write(
         "<!DOCTYPE html>\n"
         '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -44,22 +61,34 @@ def write(profile: Profile, file: BinaryIO, options: WriteOptions) -> None:
         '<meta name="referrer" content="no-referrer">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{title}</title>\n<style>{style}</style>\n</head>\n{body}"
-        '<script type="application/octet-stream" id="data">\n'.encode()
+        f"<title>{page.title}</title>\n<style>{page.style}</style>\n</head>\n{page.body}".encode()
     )
-    for start in range(0, len(block), _LINE):
-        file.write(base64.b64encode(block[start : start + _LINE]) + b"\n")
-    file.write(f"</script>\n<script>{script}</script>\n</body>\n</html>\n".encode())
+    for name, block in page.blocks.items():
+        file.write(f'<script type="application/octet-stream" id="{name}">\n'.encode())
+        for start in range(0, len(block), _LINE):
+            file.write(base64.b64encode(block[start : start + _LINE]) + b"\n")
+        file.write(b"</script>\n")
+    file.write(f"<script>{page.script}</script>\n</body>\n</html>\n".encode())
+
+
+def graph_script() -> str:
+    """The scripts of the graph, without what starts them."""
+    return _shared("values.js") + "".join(_resource(f"{part}.js") for part in _SCRIPTS)
+
+
+def as_function(parts: str) -> str:
+    """Scripts as one, whose names nobody else sees."""
+    return f'(function () {{\n"use strict";\n{parts}}})();\n'
+
+
+def graph_style(palette: palettes.Palette) -> str:
+    """The style of the graph and of what is around it."""
+    return _resource("page.css") + palette.css()
 
 
 def _hash(text: str) -> str:
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return f"'sha256-{digest}'"
-
-
-def _script() -> str:
-    parts = _shared("values.js") + "".join(_resource(f"{part}.js") for part in _SCRIPTS)
-    return f'(function () {{\n"use strict";\n{parts}}})();\n'
 
 
 def _resource(name: str) -> str:

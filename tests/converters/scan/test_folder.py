@@ -45,6 +45,26 @@ def test_what_is_there_is_kept_without_force(tmp_path: Path) -> None:
     written(tmp_path / "scan.d", HOW._replace(force=True))
 
 
+def test_lanes_are_kept(tmp_path: Path) -> None:
+    profile, path = three_troubles(), tmp_path / "scan.d"
+    folder.write(profile, report_of(profile), str(path), HOW, b"lanes")
+    assert (path / folder.LANES).stat().st_mode & 0o777 == 0o600
+    assert folder.lanes_of(str(path)) == b"lanes"
+    assert folder.lanes_of(str(path / folder.CAPTURE)) == folder.lanes_of(str(tmp_path)) == b""
+
+
+def test_too_large_lanes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder, "MOST_LANES", 4)
+    (tmp_path / folder.LANES).write_bytes(b"lanes")
+    with pytest.raises(StallscopeError, match="too large"):
+        folder.lanes_of(str(tmp_path))
+
+
+@pytest.mark.parametrize(("path", "is_one"), [("scan.html", True), ("A.HTML", True), ("scan.html.d", False)])
+def test_names_of_pages(path: str, is_one: bool) -> None:
+    assert folder.is_page(path) is is_one
+
+
 def test_other_files_of_a_folder_stay(tmp_path: Path) -> None:
     (tmp_path / "scan.d").mkdir()
     (tmp_path / "scan.d" / "notes").write_text("mine")

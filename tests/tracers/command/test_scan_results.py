@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scans import three_troubles
+from scans import scanned_host, three_troubles
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model.next_step import WHO_WAKES, NextStep, Whom
 from stallscope.converters.scan import folder
 from stallscope.converters.scan.report import report_of
-from stallscope.tracers.command.scan_results import ScanResults, show, show_again
+from stallscope.tracers.command.scan_results import ScanResults, needs_events, show, show_again
 
 GIVEN: Mapping[str, Any] = {
     "outputs": (),
@@ -38,8 +38,9 @@ def plan(*outputs: Path | str, **given: object) -> ScanResults:
 
 
 def test_folders_and_files_are_told_apart(tmp_path: Path) -> None:
-    results = plan(tmp_path / "scan.d", tmp_path / "x.svg")
+    results = plan(tmp_path / "scan.d", tmp_path / "x.svg", tmp_path / "x.html")
     assert results.folders == (str(tmp_path / "scan.d"),)
+    assert results.pages == (str(tmp_path / "x.html"),)
     assert results.paths == (str(tmp_path / "x.svg"),)
     assert plan().paths == ()
 
@@ -54,6 +55,33 @@ def test_all_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert (tmp_path / "x.svg").read_text().startswith("<?xml")
 
 
+def test_a_page_and_the_lanes_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page, kept = tmp_path / "scan.html", tmp_path / "scan.d"
+    plan(page, kept).write(scanned_host())
+    assert f"wrote {page}\n" in capsys.readouterr().out
+    assert 'id="lanesdata"' in page.read_text()
+    assert page.stat().st_mode & 0o777 == 0o600
+    assert (kept / folder.LANES).stat().st_size > 1_000
+    again = tmp_path / "again.html"
+    assert show_again(str(kept), {**GIVEN, "outputs": (str(again),)}) == 0
+    assert 'id="lanesdata"' in again.read_text()
+
+
+def test_a_page_in_the_way(tmp_path: Path) -> None:
+    (tmp_path / "scan.html").write_text("mine")
+    with pytest.raises(StallscopeError, match="exists"):
+        plan(tmp_path / "scan.html")
+    plan(tmp_path / "scan.html", force=True).write(three_troubles())
+    assert (tmp_path / "scan.html").read_text().startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize(
+    ("path", "needs"), [("a.html", True), ("a.d", True), ("a.pftrace", True), ("a.svg", False), ("a.pb.gz", False)]
+)
+def test_outputs_that_are_made_of_events(path: str, needs: bool) -> None:
+    assert needs_events(path) is needs
+
+
 def test_json_alone_is_on_standard_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan(tmp_path / "scan.d", as_json=True).write(three_troubles())
     text = capsys.readouterr()
@@ -66,7 +94,7 @@ def test_what_is_recommended_is_kept(tmp_path: Path, capsys: pytest.CaptureFixtu
     plan(tmp_path / "scan.d").write(three_troubles(), step=step)
     (said,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Next: ")]
     assert "trace-offcpu" in said
-    assert show_again(str(tmp_path / "scan.d"), as_json=False) == 0
+    assert show_again(str(tmp_path / "scan.d"), GIVEN) == 0
     assert said in capsys.readouterr().out.splitlines()
 
 
@@ -78,4 +106,4 @@ def test_a_report_for_a_program() -> None:
 
 def test_a_folder_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(StallscopeError, match="no folder of a scan"):
-        show_again(str(tmp_path), as_json=False)
+        show_again(str(tmp_path), GIVEN)
