@@ -162,8 +162,8 @@ CLEAN = (*user(EXE, "clean_up"), *user(LIBC, "sleep", "clock_nanosleep"), *kerne
 
 
 def pool(other: str, *, still: bool, lone: bool = False) -> Finding | None:
-    """What a pool of threads waits for, or a ``lone`` one, beside a thread that only sleeps, and one with this name
-    that sleeps for a part of its time."""
+    """Cause of the wait of a pool of threads, or of a ``lone`` one, beside a thread that only sleeps, and one with this
+    name that sleeps for a part of its time."""
     profile = empty()
     Tracee(profile, 1, "srv", 1, "srv").wait(POLL, "interruptible", 10 * SECOND)
     for tid in range(2, 3 if lone else 6):

@@ -1,0 +1,80 @@
+"""A scan of several processes, each with a trouble of its own: the verdict of each."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from commands import run
+from runner import FOLDER
+from stallscope.converters.scan import folder
+
+pytestmark = pytest.mark.usefixtures("live")
+
+TRACE_SCAN = str(Path(sys.executable).with_name("trace-scan"))
+CLIENT = """
+import socket, sys
+server = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+print(flush=True)
+while True:
+    server.sendall(b"x")
+    server.recv(1)
+"""
+SERVER = """
+import socket, time
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+client, _ = listener.accept()
+while client.recv(1):
+    time.sleep(0.02)
+    client.sendall(b"x")
+"""
+
+
+@contextmanager
+def python(path: Path, code: str, *arguments: str) -> Iterator[tuple[int, str]]:
+    """A script that runs until the end of the block: its pid, and the first line that it prints."""
+    path.write_text(code)
+    process = subprocess.Popen([sys.executable, path, *arguments], stdout=subprocess.PIPE, text=True)
+    assert process.stdout
+    try:
+        yield process.pid, process.stdout.readline().strip()
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_each_process_has_its_verdict(tmp_path: Path) -> None:
+    with (
+        python(tmp_path / "server.py", SERVER) as (server, port),
+        python(tmp_path / "client.py", CLIENT, port) as (client, _),
+    ):
+        pids = f"{server},{client}"
+        kept = str(tmp_path / "scan.d")
+        ended = run("-p", pids, "-d", "1", "-o", kept, command=TRACE_SCAN).check_succeeded()
+    made = json.loads((tmp_path / "scan.d" / folder.SUMMARY).read_text())
+    rows = {pid: row for row in made["processes"] for pid in row["pids"]}
+    assert rows[client]["kind"] == "peer"
+    assert rows[client]["share"] > 0.8
+    assert rows[client]["ended_by"]["pids"] == [server]
+    assert rows[server]["kind"] in ("sleep", "polling")
+    assert "Scanned 2 processes" in ended.out
+    again = run("--from", kept, command=TRACE_SCAN).check_succeeded()
+    assert again.out == ended.out[: ended.out.index("wrote ")]
+    assert json.loads(run("--from", kept, "--json", command=TRACE_SCAN).check_succeeded().out) == made
+
+
+def test_a_command_that_serialises_in_a_driver(tmp_path: Path) -> None:
+    job = f"for rank in 0 1 2; do RANK=$rank {FOLDER / 'demo'} 1500 >/dev/null & done; wait"
+    ended = run("-o", str(tmp_path / "scan.d"), "--", "sh", "-c", job, command=TRACE_SCAN).check_succeeded()
+    made = json.loads((tmp_path / "scan.d" / folder.SUMMARY).read_text())
+    (row,) = [each for each in made["processes"] if each["name"] == "demo"]
+    assert (row["kind"], len(row["pids"])) == ("driver", 3)
+    assert "topk" in row["frames"]
+    assert ended.out.count("\n") < 80
