@@ -71,10 +71,10 @@ def test_each_process_has_its_verdict(tmp_path: Path) -> None:
 
 
 def test_a_command_that_serialises_in_a_driver(tmp_path: Path) -> None:
-    job = f"for rank in 0 1 2; do RANK=$rank {FOLDER / 'demo'} 1500 >/dev/null & done; wait"
+    job = f"for rank in 0 1 2 3 4 5 6 7; do RANK=$rank {FOLDER / 'demo'} 2500 >/dev/null & done; wait"
     ended = run("-o", str(tmp_path / "scan.d"), "--", "sh", "-c", job, command=TRACE_SCAN).check_succeeded()
     made = json.loads((tmp_path / "scan.d" / folder.SUMMARY).read_text())
     (row,) = [each for each in made["processes"] if each["name"] == "demo"]
-    assert (row["kind"], len(row["pids"])) == ("driver", 3)
+    assert (row["kind"], len(row["pids"])) == ("driver", 8)
     assert "topk" in row["frames"]
     assert ended.out.count("\n") < 80
