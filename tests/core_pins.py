@@ -9,9 +9,12 @@ from processes import profile as no_waits
 from processes import threads as add_threads
 from stallscope.converters.model.neighbours import Neighbour
 from stallscope.converters.model.processes import CpuLimit
+from stallscope.converters.model.wait_objects import LABEL, TCP, ObjectEnd, WaitObject
+from stallscope.converters.phrases.sentences import Sentences
 from stallscope.converters.rules import crowd as crowds
 from stallscope.converters.rules import pool_anew, quota
-from summary_profiles import SECOND, facts_of
+from stallscope.converters.rules.ranking import judge
+from summary_profiles import READ, SECOND, facts_of, waiting
 from verdict_profiles import with_quota
 
 TEN = 10 * SECOND
@@ -101,3 +104,17 @@ def takers(x: float) -> int:
     (found,) = crowds.find(facts_of(made))
     assert isinstance(found.detail, crowds.Crowd)
     return len(found.detail.takers)
+
+
+def peer_that_uses(cores: float) -> str:
+    """Sentence on waits for a process that was not traced, and uses so many cores."""
+    profile = waiting(READ)
+    profile.objects = [WaitObject(1, TCP, remote="10.0.0.1:5432", ends=[ObjectEnd("postgres", 99)])]
+    profile.samples = [
+        each._replace(labels=tuple(sorted({**dict(each.labels), LABEL: 1}.items()))) for each in profile.samples
+    ]
+    profile.neighbours = [Neighbour("postgres", 99, round(cores * TEN))]
+    facts = facts_of(profile)
+    first = judge(facts).first
+    assert first
+    return Sentences(facts).of(first)

@@ -89,6 +89,8 @@ CAUSE = Threshold(0.2, "share of time", "A thread that others wait for is occupi
 LATE_TIMES = Threshold(2, "times the share of the longest waiter", "Who comes last at a barrier works much longer.")
 LATE_WAITS = Threshold(1 / 3, "of the longest waiter's share", "Who comes last at a barrier hardly waits there.")
 
+PEER_RUNS = Threshold(0.2, "cores", "Who uses less while others wait for it is occupied with something else.")
+PEER_HARDLY_RUNS = Threshold(0.02, "cores", "Who uses less while others wait for it waits itself.")
 BLAMED = Threshold(0.3, "share of what threads wait for others", "Who ends less of it is one of many.")
 DOES_MOSTLY = Threshold(0.5, "share of the time", "What others do for less is not what they are waited for.")
 BLOCKED_ITSELF = Threshold(0.8, "share of time", "Who is blocked for so long does little himself.")

@@ -13,7 +13,7 @@ from ..facts.gil import GilShare
 from ..facts.runs import AT_LIMIT, FREES, SWAPS
 from ..facts.sampling import shown_share
 from ..facts.wait_functions import COLLECTIVE
-from ..facts.wait_kinds import HALTED, WORK
+from ..facts.wait_kinds import HALTED, PEER, WORK
 from ..facts.wait_sums import Place
 from ..model.steps import Steps
 from ..rules import (
@@ -83,11 +83,26 @@ class Sentences:
         """``84.2 % of the time of … is blocked in …; meanwhile …``"""
         finding, other = _finding(verdict), verdict.cause or verdict.effect
         if verdict.kind != COLLECTIVE or other:
-            return f"{self.words.clause(finding, other, _having(verdict))}."
+            having = _having(verdict)
+            beside = "" if other or having else self._other_end(finding)
+            return f"{self.words.clause(finding, other, having)}{beside}."
         return (
             f"{self.words.clause(finding)}; no traced rank stands out as late: it may be one that is not traced, the "
             "network, or each of them in turn."
         )
+
+    def _other_end(self, finding: Finding) -> str:
+        """``; meanwhile postgres uses 0.9 cores``: what is known of the one process, not traced, that has the other end
+        of what these threads wait on; "" if it is not known, or tells nothing."""
+        ends = finding.on.ends if finding.kind == PEER and finding.on and not finding.on.what.more_ends else ()
+        if len(ends) != 1 or not self._facts.duration:
+            return ""
+        known = (each for each in self._facts.neighbours if each.pid == ends[0].pid)
+        used = next((each.on_cpu / self._facts.duration for each in known), None)
+        if used is None or thresholds.PEER_HARDLY_RUNS <= used < thresholds.PEER_RUNS:
+            return ""
+        does = f"uses {used:.1f} cores" if used >= thresholds.PEER_RUNS else "hardly runs"
+        return f"; meanwhile {ends[0].process} {does}"
 
     def herd(self, verdict: Verdict) -> str:
         """``The 16 worker threads of app are woken 1,000 times a second each, …``"""

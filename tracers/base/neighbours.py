@@ -42,6 +42,8 @@ class Neighbours:
         self._used: list[tuple[int, str, float, str]] = []
         self._names: dict[int, str] = {}
         """Names of all processes when the trace ended."""
+        self._cores: dict[int, float] = {}
+        """Cores that each process used."""
 
     def end(self) -> None:
         """The trace has ended. This process and its helpers are no neighbours."""
@@ -51,14 +53,22 @@ class Neighbours:
             self._names[pid] = now.name
             before = self._before.get(pid)
             ticks = now.ticks - (before.ticks if before and before.began == now.began else 0)
+            self._cores[pid] = ticks / elapsed if elapsed > 0 else 0.0
             if pid not in own and elapsed > 0 and ticks >= _LEAST * elapsed and (cpus := _cpus(pid)):
                 self._used.append((pid, now.name, ticks / elapsed, cpus))
         self._used.sort(key=lambda used: (-used[2], used[0]))
         self._before = {}
 
-    def found(self, traced: Collection[int], duration: int, wakers: Mapping[int, str] = NOBODY) -> list[Neighbour]:
-        """Processes with most time on cores that were not ``traced``, and those that ended waits. ``duration``: of the
-        trace, in ns. ``wakers``: names of processes that did, by pid; one that has another name now is another one."""
+    def found(
+        self,
+        traced: Collection[int],
+        duration: int,
+        wakers: Mapping[int, str] = NOBODY,
+        ends: Mapping[int, str] = NOBODY,
+    ) -> list[Neighbour]:
+        """Processes with most time on cores that were not ``traced``, those that ended waits, and those with the other
+        ``ends`` of what was waited on. ``duration``: of the trace, in ns. ``wakers``: names of processes that did, by
+        pid; one that has another name now is another one. ``ends``: names with scripts, by pid."""
         others = [each for each in self._used if each[0] not in traced][:_MOST]
         used = [pid for pid, *_ in others]
         known = {*traced, *used}
@@ -68,7 +78,13 @@ class Neighbours:
             Neighbour(_with_script(name, scripts.get(pid, "")), pid, round(cores * duration), cpus)
             for pid, name, cores, cpus in others
         ]
-        return found + [Neighbour(_with_script(wakers[pid], scripts[pid]), pid, 0) for pid in more if scripts.get(pid)]
+        for pid, name in ends.items():
+            if pid in self._cores and pid not in known:
+                known.add(pid)
+                found.append(Neighbour(name, pid, round(self._cores[pid] * duration), _cpus(pid)))
+        told = {each.pid for each in found}
+        woke = [pid for pid in more if scripts.get(pid) and pid not in told]
+        return found + [Neighbour(_with_script(wakers[pid], scripts[pid]), pid, 0) for pid in woke]
 
 
 def named(names: Mapping[int, str]) -> dict[int, str]:

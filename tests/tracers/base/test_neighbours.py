@@ -60,3 +60,16 @@ def test_who_ends_waits_has_the_name_of_its_script(tmp_path: Path) -> None:
         others = [look.found({one.pid}, SECOND, {one.pid: name}), look.found((), SECOND, {one.pid: "other"})]
         assert one.pid not in {each.pid for of in others for each in of}
         one.stdin.close()
+
+
+def test_who_has_an_other_end_is_found_though_it_hardly_runs() -> None:
+    look = Neighbours()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as one:
+        look.end()
+        assert one.pid not in {each.pid for each in look.found((), SECOND)}
+        ends = {one.pid: "python rates.py", 1 << 30: "ended"}
+        (found,) = [each for each in look.found((), SECOND, ends=ends) if each.process in ends.values()]
+        assert (found.pid, found.process, found.on_cpu < SECOND // 10) == (one.pid, "python rates.py", True)
+        assert one.pid not in {each.pid for each in look.found({one.pid}, SECOND, ends=ends)}
+        assert one.stdin
+        one.stdin.close()

@@ -119,7 +119,8 @@ def _neighbours(capture: Capture, wakers: Wakers) -> list[Neighbour]:
     if not capture.neighbours:
         return []
     traced = {record.thread.key.tgid for record in capture.threads}
-    return capture.neighbours.found(traced, capture.stopped - capture.began, wakers.processes())
+    ends = {end.pid: end.process for each in capture.objects for end in each.ends}
+    return capture.neighbours.found(traced, capture.stopped - capture.began, wakers.processes(), ends)
 
 
 def _steps(scheduling: Scheduling | None) -> list[Steps]:
