@@ -72,6 +72,8 @@ _SCRIPTS = re.compile(
     r"multiprocessing/pool\.py:worker|concurrent/futures/(process\.py:_process_worker|thread\.py:_worker)|"
     r"gunicorn/(workers/sync\.py:(\w+\.)?wait|workers/gthread\.py:(\w+\.)?run|arbiter\.py:(\w+\.)?sleep)|"
     r"waitress/wasyncore\.py:poll2?|billiard/pool\.py:(\w+\.)?(workloop|_wait_for_job|wait_for_job)|"
+    r"distributed/threadpoolexecutor\.py:_worker|anyio/_backends/_asyncio\.py:(WorkerThread\.)?run|"
+    r"sentry_sdk/worker\.py:(\w+\.)?_target|apscheduler/schedulers/blocking\.py:(\w+\.)?_main_loop|"
     r"torch/utils/data/_utils/(worker\.py:_worker_loop|pin_memory\.py:(_pin_memory_loop|do_one_step))"
     r")"
 )
