@@ -145,14 +145,32 @@ def script(*functions: tuple[str, str]) -> Stack:
         ([("/v/site-packages/gunicorn/workers/sync.py", "SyncWorker.wait")], "work"),
         ([(f"{STDLIB}/multiprocessing/pool.py", "worker"), (f"{STDLIB}/multiprocessing/queues.py", "get")], "work"),
         ([(f"{TORCH}/utils/data/_utils/worker.py", "_worker_loop")], "work"),
-        ([("/v/distributed/threadpoolexecutor.py", "_worker"), (f"{STDLIB}/queue.py", "Queue.get")], "work"),
-        ([("/v/anyio/_backends/_asyncio.py", "WorkerThread.run"), (f"{STDLIB}/queue.py", "Queue.get")], "work"),
-        ([("/v/sentry_sdk/worker.py", "BackgroundWorker._target"), (f"{STDLIB}/queue.py", "Queue.get")], "work"),
+        (
+            [("/v/site-packages/distributed/threadpoolexecutor.py", "_worker"), (f"{STDLIB}/queue.py", "Queue.get")],
+            "work",
+        ),
+        (
+            [("/v/site-packages/anyio/_backends/_asyncio.py", "WorkerThread.run"), (f"{STDLIB}/queue.py", "Queue.get")],
+            "work",
+        ),
+        (
+            [
+                ("/v/site-packages/sentry_sdk/worker.py", "BackgroundWorker._target"),
+                (f"{STDLIB}/queue.py", "Queue.get"),
+            ],
+            "work",
+        ),
         # What the server was given waits itself, or a library for it; or it is no server of the library.
         ([(f"{STDLIB}/http/server.py", "handle_one_request"), ("/srv/shop.py", "Shop.do_GET")], "peer"),
         ([(f"{STDLIB}/http/server.py", "handle_one_request"), (f"{STDLIB}/http/client.py", "_read_status")], "peer"),
         ([("/srv/multiprocessing/pool.py", "worker")], "peer"),
-        ([("/v/distributed/threadpoolexecutor.py", "_worker"), ("/v/distributed/worker.py", "execute")], "peer"),
+        (
+            [
+                ("/v/site-packages/distributed/threadpoolexecutor.py", "_worker"),
+                ("/v/site-packages/distributed/worker.py", "execute"),
+            ],
+            "peer",
+        ),
     ],
 )
 def test_servers_and_pools_wait_for_work(scripts: list[tuple[str, str]], kind: str) -> None:
