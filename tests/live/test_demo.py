@@ -33,7 +33,7 @@ def test_the_first_sentence_names_call_ioctl_lock_share_and_factor(
     tun: None, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits, calls = said(capfd, monkeypatch, "--processes", "8", "--seconds", "3")
-    assert "blocked in topk → cudaGetDeviceProperties → ioctl, waiting in __mutex_lock" in waits
+    assert "blocked in topk → cudaGetDeviceProperties → ioctl of /dev/net/tun, waiting in __mutex_lock" in waits
     found = re.fullmatch(
         r"(?P<share>[\d.]+) % of the time of 8 worker threads in 8 processes of demo is in cudaGetDeviceProperties "
         r"\([\d,]+ calls, mean .*, max .*\): (?P<blocked>[\d.]+) % of it blocked in the ioctl TUNSETQUEUE of "
