@@ -36,10 +36,8 @@ def load() -> str:
 def doctor() -> str:
     said = run(str(ROOT / ".venv/bin/trace-doctor"))
     (programs,) = re.findall(r"ok +BPF programs: loaded and attached in (\d+) ms \((.*)\)", said)
-    assert (
-        "trace-offcpu, trace-oncpu, trace-wall, trace-wakeup, trace-ioctl, trace-cuda, trace-func and trace-scan can run here"
-        in said
-    )
+    commands = "trace-offcpu, trace-oncpu, trace-wall, trace-wakeup, trace-ioctl, trace-cuda, trace-func and trace-scan"
+    assert f"{commands} can run here" in said
     return f"{programs[1]}; attached after {programs[0]} ms"
 
 
