@@ -27,7 +27,6 @@ from stallscope.tracers.base import (
     conditions,
     lock_table,
     open_descriptors,
-    open_files,
     procfs,
     ranks,
     scripts,
@@ -113,7 +112,6 @@ def processes(data: bytes) -> None:
         assert procfs._parent(1) == 1
         assert procfs.began(1, 1) == 99
         lock_table.blocked_in(data)
-        open_files.devices_of_mounts(data)
     finally:
         procfs._read = before
 

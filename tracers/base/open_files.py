@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from ..outside.reads import head, heads
 from .lock_table import Lock, lock_of
+from .open_descriptors import Mount, fields_of, mounts_of
 
 PROC = Path("/proc")
 _FILES = 512
@@ -22,6 +23,8 @@ _AT_A_TIME = 64
 _INFO = 4096
 """Bytes of an fdinfo: of one with very many locks the first ones."""
 _MOUNTS = 1 << 20
+_DIGITS = 20
+"""Digits of a number of 64 bits."""
 
 
 class Opened(NamedTuple):
@@ -36,15 +39,16 @@ class Opened(NamedTuple):
 def opened(pid: int, device: int, inode: int) -> Opened | None:
     """The process's open file that is this inode, one with a lock if there is one; None if it has none, may not be
     read, or the kernel does not tell inodes (before 5.14)."""
-    mounts: dict[int, int] | None = None
-    best = None
+    mounts: dict[int, Mount] | None = None
+    numbers, best = f"{device >> 20}:{device & 0xFFFFF}", None
     for path, text in _infos(pid, _regular(pid)):
-        number, mount = _field(text, b"ino:"), _field(text, b"mnt_id:")
-        if number != inode or mount < 0:
+        info = fields_of(text)
+        mount = info.get(b"mnt_id", b"")
+        if info.get(b"ino") != b"%d" % inode or not mount.isdigit() or len(mount) > _DIGITS:
             continue
         if mounts is None:
-            mounts = devices_of_mounts(head(pid, "mountinfo", _MOUNTS) or b"")
-        if mounts.get(mount) != device:
+            mounts = mounts_of(head(pid, "mountinfo", _MOUNTS) or b"")
+        if int(mount) not in mounts or mounts[int(mount)].device != numbers:
             continue
         found = Opened(path, tuple(_locks(text)))
         if found.locks:
@@ -64,18 +68,6 @@ def holders(lock: Lock, path: str, pids: Iterable[int], until: float) -> set[int
         for _, text in _infos(pid, [(number, path) for number in wanted]):
             if any(_same(each, lock) for each in _locks(text)):
                 found.add(pid)
-    return found
-
-
-def devices_of_mounts(text: bytes) -> dict[int, int]:
-    """Devices by the number of the mount, from a mountinfo (proc(5)): major << 20 | minor."""
-    found = {}
-    for line in text.split(b"\n"):
-        words = line.split(b" ", 3)
-        if len(words) == 4 and words[0].isdigit():
-            major, _, minor = words[2].partition(b":")
-            if major.isdigit() and minor.isdigit() and len(words[2]) < 24:
-                found[int(words[0])] = int(major) << 20 | int(minor)
     return found
 
 
@@ -111,14 +103,6 @@ def _infos(pid: int, files: list[tuple[int, str]]) -> Iterator[tuple[str, bytes]
         for (_, path), text in zip(some, texts, strict=False):
             if text:
                 yield path, text
-
-
-def _field(text: bytes, name: bytes) -> int:
-    for line in text.split(b"\n"):
-        if line.startswith(name):
-            word = line[len(name) :].strip()
-            return int(word) if word.isdigit() and len(word) <= 20 else -1
-    return -1
 
 
 def _locks(text: bytes) -> Iterator[Lock]:

@@ -10,6 +10,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import add
 
 from ...model import Frame, Labels, Profile, Sample, ValueType
@@ -58,15 +59,24 @@ def _columns(profile: Profile) -> Iterator[_Column]:
     for i, value_type in enumerate(profile.value_types):
         if value_type.aggregate != "sum" or value_type.unit != _NS or value_type.name not in _NAMES:
             continue
-        yield _NAMES[value_type.name], _NS, lambda sample, i=i: sample.values[i]  # type: ignore[misc]
+        yield _NAMES[value_type.name], _NS, partial(_value, i)
         if value_type.name == "wall":
-            yield _OFF, _NS, lambda sample, i=i: 0 if _runs(sample) else sample.values[i]  # type: ignore[misc]
-            yield _ON, _NS, lambda sample, i=i: sample.values[i] if _runs(sample) else 0  # type: ignore[misc]
+            yield _OFF, _NS, partial(_value_if, i, False)
+            yield _ON, _NS, partial(_value_if, i, True)
     if not any(value_type.name == "wall" for value_type in profile.value_types):
         for i, value_type in enumerate(profile.value_types):
             if value_type.name in ("off-cpu", "on-cpu"):
                 name = _OFF if value_type.name == "off-cpu" else _ON
-                yield name, value_type.unit, lambda sample, i=i: sample.values[i]  # type: ignore[misc]
+                yield name, value_type.unit, partial(_value, i)
+
+
+def _value(column: int, sample: Sample) -> int:
+    return sample.values[column]
+
+
+def _value_if(column: int, runs: bool, sample: Sample) -> int:
+    """The value of a sample if its thread runs, or if it does not; else 0."""
+    return sample.values[column] if _runs(sample) is runs else 0
 
 
 def _runs(sample: Sample) -> bool:

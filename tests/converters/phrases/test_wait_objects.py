@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from stallscope.converters.facts.wait_objects import On
+from stallscope.converters.model import Sample
 from stallscope.converters.model.wait_objects import (
     DEVICE,
     EVENTS,
@@ -91,5 +92,5 @@ def test_in_a_sentence_and_in_the_table() -> None:
     assert "read of a pipe (" in Sentences(facts_of(profile)).of(judge(facts_of(profile)).verdicts[0])
 
 
-def replace_labels(sample):  # type: ignore[no-untyped-def]
+def replace_labels(sample: Sample) -> Sample:
     return sample._replace(labels=tuple(sorted((*sample.labels, (LABEL, 5)))))

@@ -9,7 +9,7 @@ import pytest
 from stallscope.converters.model.file_locks import FileLock
 from stallscope.tracers.base import file_locks
 from stallscope.tracers.base.file_locks import FileLocks
-from stallscope.tracers.base.open_files import devices_of_mounts
+from stallscope.tracers.base.open_descriptors import mounts_of
 
 ME = os.getpid()
 OWNER = b"1: FLOCK  ADVISORY  WRITE %d 08:01:99 0 EOF\n"
@@ -115,8 +115,8 @@ def test_the_only_one_that_has_the_file_open_waits_for_the_lock_of_an_open_file(
             for line in Path(f"/proc/self/fdinfo/{file.fileno()}").read_text().split("\n")
             if line.startswith("mnt_id:")
         )
-        device = devices_of_mounts(Path("/proc/self/mountinfo").read_bytes())[mount]
-        where = f"{device >> 20:02x}:{device & 0xFFFFF:02x}:{os.fstat(file.fileno()).st_ino} 0 EOF\n"
+        major, minor = map(int, mounts_of(Path("/proc/self/mountinfo").read_bytes())[mount].device.split(":"))
+        where = f"{major:02x}:{minor:02x}:{os.fstat(file.fileno()).st_ino} 0 EOF\n"
         text = f"1: OFDLCK ADVISORY  WRITE -1 {where}1: -> OFDLCK ADVISORY  WRITE -1 {where}".encode()
         (found,) = looked(text, text, table=table, traced={ME: 0, 1 << 30: 0})
         assert (found.pid, found.owner_pid, found.owner, found.owner_ended, found.seen) == (ME, 0, "", False, 2)

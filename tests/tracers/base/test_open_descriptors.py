@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -31,13 +32,16 @@ def device_of(path: Path) -> str:
     return f"{os.major(number)}:{os.minor(number)}"
 
 
-def test_a_file_and_another_one_with_its_number(tmp_path: Path) -> None:
+def test_a_file_and_another_one_with_its_number(tmp_path: Path, require: Callable[[bool, str], None]) -> None:
     path, other = tmp_path / "a\nb", tmp_path / "other"
     path.touch()
     other.touch()
     files, device = OpenFiles(), device_of(path)
-    if device not in {mount.device for mount in mounts_of(Path("/proc/self/mountinfo").read_bytes()).values()}:
-        pytest.skip("a file system whose files have another device than its super block")
+    mounts = mounts_of(Path("/proc/self/mountinfo").read_bytes()).values()
+    require(
+        device in {mount.device for mount in mounts},
+        "a file system whose files have another device than its super block",
+    )
     with path.open() as file:
         fd, inode = file.fileno(), path.stat().st_ino
         assert files.path(ME, ME, fd, inode, device)[0] == str(path)
@@ -107,7 +111,7 @@ def test_who_has_a_pipe() -> None:
 def test_a_search_goes_on_where_it_was() -> None:
     asked: list[int] = []
 
-    def pids():  # type: ignore[no-untyped-def]
+    def pids() -> Iterator[int]:
         for pid in (1 << 30, (1 << 30) + 1):
             asked.append(pid)
             yield pid

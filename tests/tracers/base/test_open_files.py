@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from stallscope.tracers.base.lock_table import Lock, lock_of
-from stallscope.tracers.base.open_files import devices_of_mounts, holders, opened
+from stallscope.tracers.base.open_files import holders, opened
 
 
 def lock_on(file: int) -> Lock:
@@ -51,10 +51,3 @@ def test_who_has_inherited_an_open_file_has_its_lock(tmp_path: Path) -> None:
             assert holders(lock_on(file.fileno()), str(path), pids, 0) == set()
             for each in (one, other):
                 each.stdin.close()
-
-
-def test_mounts() -> None:
-    text = b"22 27 0:21 / /proc rw - proc proc rw\nx\n1 2 3\n2 1 8:1 / /a\\040b rw\n3 1 8:x / /\n"
-    text += b"4 1 -8:1 / /\n\xff \xb2 1:1 /"
-    assert devices_of_mounts(text) == {22: 21, 2: 8 << 20 | 1}
-    assert devices_of_mounts(b"") == {}
