@@ -41,7 +41,7 @@ class Target(NamedTuple):
     inode: int
 
 
-class OpenFiles:
+class OpenDescriptors:
     """Descriptors of threads. Mounts are read once."""
 
     def __init__(self) -> None:

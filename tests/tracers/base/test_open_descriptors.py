@@ -14,7 +14,7 @@ from stallscope.tracers.base import open_descriptors
 from stallscope.tracers.base.open_descriptors import (
     Holder,
     Mount,
-    OpenFiles,
+    OpenDescriptors,
     Search,
     Target,
     fields_of,
@@ -36,7 +36,7 @@ def test_a_file_and_another_one_with_its_number(tmp_path: Path, require: Callabl
     path, other = tmp_path / "a\nb", tmp_path / "other"
     path.touch()
     other.touch()
-    files, device = OpenFiles(), device_of(path)
+    files, device = OpenDescriptors(), device_of(path)
     mounts = mounts_of(Path("/proc/self/mountinfo").read_bytes()).values()
     require(
         device in {mount.device for mount in mounts},
@@ -56,7 +56,7 @@ def test_a_process_that_is_gone() -> None:
         pass
     assert link_of(child.pid, child.pid, 0) == ""
     assert info_of(child.pid, child.pid, 0) == b""
-    assert OpenFiles().path(child.pid, child.pid, 0, 1, "8:1") == ("", "")
+    assert OpenDescriptors().path(child.pid, child.pid, 0, 1, "8:1") == ("", "")
 
 
 def test_targets_of_epoll() -> None:

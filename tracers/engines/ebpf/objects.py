@@ -30,7 +30,7 @@ from ....converters.model.wait_objects import (
 from ...base import procfs
 from ...base.filesystems import ANONYMOUS, PIPES, TERMINALS, name_of
 from ...base.neighbours import named
-from ...base.open_descriptors import Holder, OpenFiles, Search, Target, holders_in, info_of, link_of, targets_of
+from ...base.open_descriptors import Holder, OpenDescriptors, Search, Target, holders_in, info_of, link_of, targets_of
 from ...base.socket_tables import SocketTables, tables_of
 from ...base.unix_peers import peer_of
 from ...kernel import objects
@@ -70,7 +70,7 @@ class Objects:
         self._clock = clock
         self._new: deque[ObjectRecord] = deque()
         self._known: dict[int, _Object] = {}
-        self._files = OpenFiles()
+        self._files = OpenDescriptors()
         self._tables: dict[int, tuple[float, SocketTables]] = {}
         self._search: Search | None = None
         self._searched = 0.0
