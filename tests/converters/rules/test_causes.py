@@ -168,7 +168,8 @@ def pool(other: str, *, still: bool, lone: bool = False) -> Finding | None:
     Tracee(profile, 1, "srv", 1, "srv").wait(POLL, "interruptible", 10 * SECOND)
     for tid in range(2, 3 if lone else 6):
         Tracee(profile, 1, "srv", tid, "worker").run(SECOND).wait(TAKE, "interruptible", 9 * SECOND, 200)
-    Tracee(profile, 1, "srv", 8, "cleaner").wait(CLEAN, "interruptible", 10 * SECOND, 1 if still else 10, still=still)
+    cleaner = Tracee(profile, 1, "srv", 8, "cleaner").run(0 if still else MS)
+    cleaner.wait(CLEAN, "interruptible", 10 * SECOND - MS, 1 if still else 10, still=still)
     if other:
         Tracee(profile, 1, "srv", 9, other).run(3 * SECOND).wait(CLEAN, "interruptible", 7 * SECOND, 300)
     facts = facts_of(profile)
