@@ -161,7 +161,7 @@ TAKE = (*user(EXE, "serve", "take_object"), *user(LIBC, "pthread_cond_wait"), *k
 CLEAN = (*user(EXE, "clean_up"), *user(LIBC, "sleep", "clock_nanosleep"), *kernel("do_nanosleep"))
 
 
-def pool(other: str, *, still: bool, lone: bool = False) -> Finding | None:
+def pool(other: str, *, still: bool, lone: bool = False, beside: Stack = CLEAN) -> Finding | None:
     """Cause of the wait of a pool of threads, or of a ``lone`` one, beside a thread that only sleeps, and one with this
     name that sleeps for a part of its time."""
     profile = empty()
@@ -169,7 +169,7 @@ def pool(other: str, *, still: bool, lone: bool = False) -> Finding | None:
     for tid in range(2, 3 if lone else 6):
         Tracee(profile, 1, "srv", tid, "worker").run(SECOND).wait(TAKE, "interruptible", 9 * SECOND, 200)
     cleaner = Tracee(profile, 1, "srv", 8, "cleaner").run(0 if still else MS)
-    cleaner.wait(CLEAN, "interruptible", 10 * SECOND - MS, 1 if still else 10, still=still)
+    cleaner.wait(beside, "interruptible", 10 * SECOND - MS, 1 if still else 10, still=still)
     if other:
         Tracee(profile, 1, "srv", 9, other).run(3 * SECOND).wait(CLEAN, "interruptible", 7 * SECOND, 300)
     facts = facts_of(profile)
@@ -184,6 +184,11 @@ def test_who_only_sleeps_keeps_no_pool_waiting(still: bool) -> None:
     assert pool("", still=still) is None
     told = pool("filler", still=still)
     assert told and told.threads == ((1, 9),)
+
+
+@pytest.mark.parametrize(("still", "told"), [(True, False), (False, True)])
+def test_who_never_moved_has_ended_no_wait_of_a_pool(still: bool, told: bool) -> None:
+    assert (pool("", still=still, beside=READ) is not None) is told
 
 
 def test_a_single_thread_may_wait_for_one_that_only_sleeps() -> None:
