@@ -159,6 +159,7 @@ def test_one_that_runs_for_most_of_the_time_is_told_alone(others: tuple[int, int
 
 TAKE = (*user(EXE, "serve", "take_object"), *user(LIBC, "pthread_cond_wait"), *kernel("futex_wait_queue", "futex_wait"))
 CLEAN = (*user(EXE, "clean_up"), *user(LIBC, "sleep", "clock_nanosleep"), *kernel("do_nanosleep"))
+LOCKED = (*user(EXE, "load"), *user(LIBC, "pthread_mutex_lock"), *kernel("futex_wait_queue", "futex_wait"))
 
 
 def pool(other: str, *, still: bool, lone: bool = False, beside: Stack = CLEAN) -> Finding | None:
@@ -188,7 +189,7 @@ def test_who_only_sleeps_keeps_no_pool_waiting(still: bool) -> None:
 
 @pytest.mark.parametrize(("still", "told"), [(True, False), (False, True)])
 def test_who_never_moved_has_ended_no_wait_of_a_pool(still: bool, told: bool) -> None:
-    assert (pool("", still=still, beside=READ) is not None) is told
+    assert (pool("", still=still, beside=LOCKED) is not None) is told
 
 
 def test_a_single_thread_may_wait_for_one_that_only_sleeps() -> None:
