@@ -61,11 +61,13 @@ int offcpu_flush(struct thread *t)
 	void *table;
 	u32 slot;
 
-	if (!t || !t->sum.count)
+	if (!t || !(t->sum.count || t->sum.blocked || t->sum.runnable))
 		return 0;
 	slot = t->cut & (SUM_TABLES - 1);
 	key = t->sum_key;
 	sum = t->sum;
+	if (!sum.count) /* only parts of waits that end in a later slice */
+		sum.blocked_min = sum.runnable_min = ~0ULL;
 	__builtin_memset(&t->sum, 0, sizeof(t->sum));
 	table = bpf_map_lookup_elem(&waits, &slot);
 	old = table ? bpf_map_lookup_elem(table, &key) : NULL;
@@ -79,10 +81,36 @@ int offcpu_flush(struct thread *t)
 	return 0;
 }
 
-/* The interval that began at t->out ends now; `waits` is above 1 if some waits were not seen. */
+/* Parts of a wait that are in slices of their own; a longer one has its rest in the last of them. */
+#define MOST_PARTS 32
+
+/* The next times are added up for this state: see SLICE_SHIFT. */
+__weak int offcpu_in(struct thread *t, u32 state)
+{
+	struct origin key;
+
+	if (!t)
+		return 0;
+	key = t->key;
+	key.state = state;
+	if (!same_key(&key, &t->sum_key)) {
+		offcpu_flush(t);
+		t->sum_key = key;
+	}
+	return 0;
+}
+
+static __always_inline u32 in_slice(u32 state, u64 slice, u32 doubled)
+{
+	return state | doubled << SLICE_DOUBLED_SHIFT | (u32)slice << SLICE_SHIFT;
+}
+
+/* The interval that began at t->out ends now; `waits` is above 1 if some waits were not seen. Each slice gets the time
+ * that is within it; the wait itself counts in the last one. */
 int offcpu_ended(struct thread *t, u64 now, u64 waits)
 {
-	u64 blocked, runnable;
+	u64 blocked, runnable, at, end, woken, length, slice, part, gone_blocked = 0, gone_runnable = 0;
+	u32 state, doubled, i;
 
 	if (!t || !wait_counts(t, now))
 		return 0;
@@ -90,10 +118,30 @@ int offcpu_ended(struct thread *t, u64 now, u64 waits)
 	runnable = now - t->out - blocked;
 	if (t->late_out == t->out) /* never both 0: see above */
 		t->key.ustack = t->late_ustack;
-	if (!same_key(&t->key, &t->sum_key)) {
-		offcpu_flush(t);
-		t->sum_key = t->key;
+	state = t->key.state;
+	if (slice_ns) {
+		at = t->out;
+		woken = at + blocked;
+		doubled = slice_doubled & 15;
+		length = slice_ns << doubled;
+		slice = at > run.began ? (at - run.began) / length : 0;
+		end = run.began + (slice + 1) * length;
+		for (i = 0; i < MOST_PARTS && end < now; i++) {
+			part = at >= woken ? 0 : (woken < end ? woken : end) - at;
+			offcpu_in(t, in_slice(state, slice, doubled));
+			t->sum.blocked += part;
+			t->sum.runnable += end - at - part;
+			gone_blocked += part;
+			gone_runnable += end - at - part;
+			at = end;
+			end += length;
+			slice++;
+		}
+		state = in_slice(state, slice, doubled);
 	}
+	offcpu_in(t, state);
 	add_waits(&t->sum, waits, blocked, runnable);
+	t->sum.blocked -= gone_blocked;
+	t->sum.runnable -= gone_runnable;
 	return 0;
 }

@@ -92,6 +92,9 @@ RULES: dict[tuple[str, str], Rule] = {
     ("WaitObject", "local"): _made("address"),
     ("WaitObject", "remote"): _made("address"),
     ("WaitObject", "does"): _WORD,
+    ("SliceSpent", "kind"): _WORD,
+    ("SliceSpent", "frames"): _NAME,
+    ("SliceSpent", "kernel"): _KERNEL,
     ("Site", "frames"): _NAME,
     ("Site", "kernel"): _KERNEL,
 }

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ..model import Profile, ThreadTimes
 from ..model.file_locks import FileLock
 from ..model.neighbours import Neighbour
+from ..model.slices import ThreadSlices
 from ..model.steps import Steps
 from ..model.waits_for import WaitGraph
 from . import thresholds
@@ -56,6 +57,8 @@ class Beside(NamedTuple):
     file_locks: Sequence[FileLock] = ()
     objects: Objects = {}  # noqa: RUF012 (likewise)
     """Files, sockets and pipes that waits are on, by id."""
+    slices: Mapping[Thread, ThreadSlices] = {}
+    """Times by slices of the trace, by thread; those of several of a process have 0 as their thread."""
 
 
 class Facts:
@@ -75,7 +78,7 @@ class Facts:
         self.contention, self.gil, self.pools = beside.contention, beside.gil, beside.pools
         self.runs, self.neighbours, self.recorded = beside.runs, beside.neighbours, beside.recorded
         self.steps, self.ranks, self.started = beside.steps, beside.ranks, beside.started
-        self.file_locks, self.objects = beside.file_locks, beside.objects
+        self.file_locks, self.objects, self.slices = beside.file_locks, beside.objects, beside.slices
         self.pids_moving = frozenset(pid for pid, tid in threads if (pid, tid) not in roles.still)
         self.still_pids = frozenset(pid for pid, _ in roles.still) - self.pids_moving
         """Processes in which no thread moved."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _Part = TypeVar("_Part")
 
-OF_THREADS = ("threads", "processes", "neighbours", "objects")
+OF_THREADS = ("threads", "processes", "neighbours", "objects", "slices")
 """Accounts, and what samples refer to: they stay when samples are left out."""
 OF_SAMPLES = ("calls", "shared", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil", "steps")
 """Names of the parts that were measured beside the samples: of no use without all samples."""
@@ -38,6 +38,7 @@ TEXTS: dict[tuple[str, str], str] = {
             ("GilTimes", "process"),
             ("Steps", "process"),
             ("ObjectEnd", "process"),
+            ("ThreadSlices", "process"),
         ),
         PROCESS,
     ),
@@ -48,6 +49,7 @@ TEXTS: dict[tuple[str, str], str] = {
             ("LockThread", "thread"),
             ("GilThread", "thread"),
             ("Steps", "thread"),
+            ("ThreadSlices", "thread"),
         ),
         THREAD,
     ),
@@ -71,6 +73,7 @@ TEXTS: dict[tuple[str, str], str] = {
             ("Steps", "name"),
             ("StepRun", "frames"),
             *(("Site", name) for name in ("frames", "kernel")),
+            *(("SliceSpent", name) for name in ("kind", "frames", "kernel")),
         ),
         OTHER_TEXT,
     ),

@@ -17,10 +17,10 @@ from ...facts.wait_sums import Place
 from ...model import Frame, Profile
 from ...model.sites import Site
 from ...rules.finding import Finding
+from ...rules.place_kinds import kind_of_place
 from ...rules.verdict import IDLE, KINDS
 from ..process_verdicts import Ender, ProcessVerdict
 from .groups import Groups
-from .kinds import kind_of_place
 
 PIDS = 200
 """Ids of processes of a row."""

@@ -22,6 +22,7 @@ from ...unwind.counts import Counts
 from ..rows import Row, Timed
 from .lives import Lives
 from .measures.protocol import LockRows, Recorded
+from .measures.slices import Slices
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,8 @@ class Capture:
     """Processes that were not traced; None if the whole host was."""
     objects: list[WaitObject] = field(default_factory=list)
     """Files, sockets and pipes that the rows' waits are on."""
+    slices: Slices | None = None
+    """Times of waits by slices of the trace; None: they are not known."""
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ from .measures.registry import has_waits
 from .objects import Objects, label
 from .preparing import Preparation, check_start, expect_files
 from .probes import Probes
+from .sliced import slices_by_process
 from .unwinding import Unwinding
 
 _POLL = 0.1
@@ -131,6 +132,7 @@ class Session:
                 stack.callback(self.intervals.close)
             check_start(self._launch, interrupts)
             part = self._begin(ends, bounds)
+            self._folding.began = part.began
             if progress:
                 progress.restart()
             if self._launch and not interrupts.requested:
@@ -392,4 +394,5 @@ class Session:
             [answer for collector in collectors for answer in collector.answers()],
             objects=self._objects.found({label(row.origin.object) for row in rows}),
             file_locks=self._file_locks.found(traced, part.began, end),
+            slices=slices_by_process(collectors, ended, lives),
         )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ...facts.wait_sums import Place
-from ...facts.waits import Wait
-from ...model.sites import Site
-from ...rules.finding import Finding
-from ...rules.verdict import kind_of
+from ..facts.wait_sums import Place
+from ..facts.waits import Wait
+from ..model.sites import Site
+from .finding import Finding
+from .verdict import kind_of
 
 _SOMEBODY = ((0, 0),)
 
