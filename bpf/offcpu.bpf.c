@@ -18,10 +18,11 @@ struct lost_waits {
 };
 struct lost_waits lost_waits SEC(".maps");
 
-static __always_inline bool same_key(const struct origin *a, const struct origin *b)
+/* The same but for the state. */
+static __always_inline bool same_place(const struct origin *a, const struct origin *b)
 {
 	return a->ustack == b->ustack && a->kstack == b->kstack && a->object == b->object && a->tid == b->tid &&
-	       a->state == b->state && a->life == b->life && a->tgid == b->tgid;
+	       a->life == b->life && a->tgid == b->tgid;
 }
 
 static __always_inline void add_sum(struct wait_sum *to, const struct wait_sum *sum)
@@ -85,63 +86,60 @@ int offcpu_flush(struct thread *t)
 #define MOST_PARTS 32
 
 /* The next times are added up for this state: see SLICE_SHIFT. */
-__weak int offcpu_in(struct thread *t, u32 state)
+static __always_inline void add_up_in(struct thread *t, u32 state)
 {
-	struct origin key;
-
-	if (!t)
-		return 0;
-	key = t->key;
-	key.state = state;
-	if (!same_key(&key, &t->sum_key)) {
-		offcpu_flush(t);
-		t->sum_key = key;
-	}
-	return 0;
+	if (t->sum_key.state == state && same_place(&t->key, &t->sum_key))
+		return;
+	offcpu_flush(t);
+	t->sum_key = t->key;
+	t->sum_key.state = state;
 }
 
-static __always_inline u32 in_slice(u32 state, u64 slice, u32 doubled)
+/* Adds up what is before the slice in which the wait ends, for each slice by itself; returns when that one begins, or
+ * the wait. `woken`: when it was no longer blocked. */
+static __always_inline u64 add_earlier_parts(struct thread *t, u64 woken, u64 now, u32 *state)
 {
-	return state | doubled << SLICE_DOUBLED_SHIFT | (u32)slice << SLICE_SHIFT;
+	u32 doubled = *(volatile u32 *)&slice_doubled & 15, i;
+	u64 at = t->out, length = slice_ns << doubled, end, slice;
+
+	*state |= doubled << SLICE_DOUBLED_SHIFT;
+	slice = at > run.began ? (at - run.began) / length : 0;
+	*state |= (u32)slice << SLICE_SHIFT;
+	end = run.began + (slice + 1) * length;
+	for (i = 0; i < MOST_PARTS && end < now; i++) {
+		add_up_in(t, *state);
+		if (woken > at)
+			t->sum.blocked += (woken < end ? woken : end) - at;
+		if (woken < end)
+			t->sum.runnable += end - (woken > at ? woken : at);
+		*state += 1 << SLICE_SHIFT;
+		at = end;
+		end += length;
+	}
+	return at;
 }
 
 /* The interval that began at t->out ends now; `waits` is above 1 if some waits were not seen. Each slice gets the time
  * that is within it; the wait itself counts in the last one. */
 int offcpu_ended(struct thread *t, u64 now, u64 waits)
 {
-	u64 blocked, runnable, at, end, woken, length, slice, part, gone_blocked = 0, gone_runnable = 0;
-	u32 state, doubled, i;
+	u64 at, woken;
+	u32 state;
 
 	if (!t || !wait_counts(t, now))
 		return 0;
-	blocked = blocked_part(t, now);
-	runnable = now - t->out - blocked;
-	if (t->late_out == t->out) /* never both 0: see above */
+	at = t->out;
+	woken = at + blocked_part(t, now);
+	if (t->late_out == at) /* never both 0: see wait_counts() */
 		t->key.ustack = t->late_ustack;
 	state = t->key.state;
-	if (slice_ns) {
-		at = t->out;
-		woken = at + blocked;
-		doubled = slice_doubled & 15;
-		length = slice_ns << doubled;
-		slice = at > run.began ? (at - run.began) / length : 0;
-		end = run.began + (slice + 1) * length;
-		for (i = 0; i < MOST_PARTS && end < now; i++) {
-			part = at >= woken ? 0 : (woken < end ? woken : end) - at;
-			offcpu_in(t, in_slice(state, slice, doubled));
-			t->sum.blocked += part;
-			t->sum.runnable += end - at - part;
-			gone_blocked += part;
-			gone_runnable += end - at - part;
-			at = end;
-			end += length;
-			slice++;
-		}
-		state = in_slice(state, slice, doubled);
+	if (slice_ns)
+		at = add_earlier_parts(t, woken, now, &state);
+	add_up_in(t, state);
+	add_waits(&t->sum, waits, woken - t->out, now - woken);
+	if (at > t->out) {
+		t->sum.blocked -= (at < woken ? at : woken) - t->out;
+		t->sum.runnable -= at > woken ? at - woken : 0;
 	}
-	offcpu_in(t, state);
-	add_waits(&t->sum, waits, blocked, runnable);
-	t->sum.blocked -= gone_blocked;
-	t->sum.runnable -= gone_runnable;
 	return 0;
 }

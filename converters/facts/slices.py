@@ -1,4 +1,4 @@
-"""What some threads did in each slice of a trace, and the phases that this shows."""
+"""Times of threads in each slice of a trace, and the phases that this shows."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from math import sqrt
 from statistics import fmean, pvariance
 
 from ..model.slices import SliceSpent, ThreadSlices
@@ -41,6 +42,22 @@ class Series:
     def number(self) -> int:
         """Number of slices."""
         return len(next(iter(self.kinds.values()), ()))
+
+    @property
+    def begin(self) -> int:
+        """ns since the trace began when the first of the threads began to live."""
+        return (self.first + 1) * self.length - self._lived(0)
+
+    @property
+    def end(self) -> int:
+        """ns since the trace began when the last of them ended, or the trace did."""
+        return (self.first + self.number - 1) * self.length + self._lived(self.number - 1)
+
+    def _lived(self, i: int) -> int:
+        """ns for which the threads lived in a slice, one of them at least."""
+        shifts = ((each, i - each.first + self.first) for each in self.members)
+        lived = (sum(of.times[at] for of in each.spent) for each, at in shifts if 0 <= at < each.number)
+        return min(max(lived, default=self.length), self.length)
 
     def whole(self, i: int) -> int:
         """ns for which the threads lived in a slice."""
@@ -93,7 +110,7 @@ def series_of(members: Iterable[ThreadSlices]) -> Series | None:
 
 
 def slices_by_thread(slices: Iterable[ThreadSlices]) -> dict[tuple[int, int], ThreadSlices]:
-    """By (pid, tid). A thread with several, as captures that were merged have them, has none: when each began is not
+    """Slices by (pid, tid). A thread with several, as captures that were merged have them, has none: when each began is not
     known."""
     found: dict[tuple[int, int], ThreadSlices] = {}
     twice: set[tuple[int, int]] = set()
@@ -118,8 +135,9 @@ def phases_of(series: Series, weights: Mapping[str, float]) -> list[Phase]:
     if not 1 < len(runs) <= thresholds.PHASES_TOLD:
         return []
     borders = [_border(series, one, other) for one, other in zip(runs, runs[1:], strict=False)]
-    begin, end = series.first * series.length, (series.first + series.number) * series.length
-    begins, ends = [begin, *borders], [*borders, end]
+    begin = (series.first + runs[0][1]) * series.length if runs[0][1] else series.begin
+    end = (series.first + runs[-1][2] + 1) * series.length if runs[-1][2] + 1 < series.number else series.end
+    begins, ends = [begin, *borders], [*borders, max(end, borders[-1])]
     return [
         Phase(kind, begins[i], ends[i], _mean(series, kind, first, last), series.place(kind, first, last))
         for i, (kind, first, last) in enumerate(runs)
@@ -136,10 +154,13 @@ def _runs(series: Series, kinds: Sequence[str]) -> list[_Run]:
     for kind, slices in groupby(range(len(kinds)), key=lambda i: kinds[i]):
         members = list(slices)
         runs.append((kind, members[0], members[-1]))
+    # At the begin and at the end a single slice is a part of something that was not seen whole.
+    runs = runs[_is_short(runs[0]) :] if len(runs) > 1 else runs
+    runs = runs[: len(runs) - _is_short(runs[-1])] if len(runs) > 1 else runs
     while len(runs) > 1:
         i = min(range(len(runs)), key=lambda i: runs[i][2] - runs[i][1])
         _, first, last = runs[i]
-        if last - first + 1 >= thresholds.PHASE_SLICES:
+        if not _is_short(runs[i]):
             break
         near = [j for j in (i - 1, i + 1) if 0 <= j < len(runs)]
         j = max(near, key=lambda j: _mean(series, runs[j][0], first, last))
@@ -147,6 +168,10 @@ def _runs(series: Series, kinds: Sequence[str]) -> list[_Run]:
         runs[low : high + 1] = [(runs[j][0], runs[low][1], runs[high][2])]
         runs = _joined(runs)
     return runs
+
+
+def _is_short(run: _Run) -> bool:
+    return run[2] - run[1] + 1 < thresholds.PHASE_SLICES
 
 
 def _joined(runs: Sequence[_Run]) -> list[_Run]:
@@ -180,15 +205,17 @@ def _differ(series: Series, one: _Run, other: _Run) -> bool:
 def _is_more(series: Series, kinds: Collection[str], inside: Iterable[int], outside: Iterable[int]) -> bool:
     """Whether the share of these kinds is larger inside, by more than the slices scatter."""
     samples = [[series.share(kinds, i) for i in each if series.whole(i)] for each in (inside, outside)]
-    if not all(samples):
+    free = sum(map(len, samples)) - len(samples)
+    if not all(samples) or not free:
         return False
     more = fmean(samples[0]) - fmean(samples[1])
-    error = sum(pvariance(each) / len(each) for each in samples) ** 0.5
+    scatter = sum(pvariance(each) * len(each) for each in samples) / free
+    error = sqrt(scatter * sum(1 / len(each) for each in samples))
     return more >= thresholds.PHASE_CHANGE and more >= thresholds.PHASE_SCATTER * error
 
 
 def _border(series: Series, one: _Run, other: _Run) -> int:
-    """When one phase ended and the other began: the two slices around it have the first one's part of each."""
+    """Time at which one phase ended and the other began: the two slices around it have the first one's part of each."""
     usual = _mean(series, one[0], one[1], max(one[2] - 1, one[1]))
     rest = series.share(one[:1], one[2]) + series.share(one[:1], other[1])
     part = min(rest / usual, 2.0) if usual else 1.0
@@ -212,6 +239,6 @@ def only_in(series: Series, kinds: Collection[str]) -> tuple[int, int] | None:
         return None
     usual = fmean(series.share(kinds, i) for i in core)
     missing = [1 - min(series.share(kinds, i) / usual, 1.0) if last > first else 0.0 for i in (first, last)]
-    begin = first + (missing[0] if first else 0.0)
-    end = last + 1 - (missing[1] if last < number - 1 else 0.0)
-    return round((series.first + begin) * series.length), round((series.first + end) * series.length)
+    begin = round((series.first + first + missing[0]) * series.length) if first else series.begin
+    end = round((series.first + last + 1 - missing[1]) * series.length) if last < number - 1 else series.end
+    return begin, end

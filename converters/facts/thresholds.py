@@ -259,7 +259,9 @@ PHASE_SLICES = Threshold(2, "slices", "Of fewer it is not known how much they sc
 PHASE_CHANGE = Threshold(
     0.4, "difference of shares", "What threads do for nearly as long before and after is not what changes."
 )
-PHASE_SCATTER = Threshold(3, "standard errors", "Slices of one phase differ by less in nearly all cases.")
+PHASE_SCATTER = Threshold(
+    6, "standard errors", "Slices at random seldom differ by more, also at the border where they differ most."
+)
 HOLDS_IN = Threshold(0.95, "share of a verdict's time", "If less is in a part of the trace, it holds outside, too.")
 HOLDS_MOST = Threshold(0.7, "share of the slices", "What holds in more of them holds for most of the trace.")
 

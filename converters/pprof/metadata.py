@@ -42,8 +42,8 @@ _MOST = 1 << 64
 _SLACK = 10**9
 """Nanoseconds that a thread may have done beyond twice its time."""
 _Flat = TypeVar("_Flat", CallIoctls, Copies, FileLock, Neighbour)
-_OF_CALLS, _OF_WAITS = ("calls", "call_ioctls", "copies", "answers"), ("locks", "file_locks", "gil", "objects", "slices")
-_AS_THEY_ARE = (*_OF_CALLS, *_OF_WAITS, "neighbours")
+_OF_CALLS = ("calls", "call_ioctls", "copies", "answers")
+_AS_THEY_ARE = (*_OF_CALLS, "locks", "file_locks", "gil", "neighbours", "objects", "slices")
 """Parts whose fields are all encoded by name."""
 _THREAD_LIVES, _PROCESS_LIVES = ("pid_life", "tid_life", "count"), ("pid_life",)
 """Fields that are 1 in most threads and processes."""

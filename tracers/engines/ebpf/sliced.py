@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def slices_by_process(collectors: Iterable[Collector], ended: Ended, lives: Lives) -> Slices | None:
-    """Those of the collector that has some, with numbers of processes instead of pids; None if there is none."""
+    """Slices of the collector that has some, with numbers of processes instead of pids; None if there is none."""
     found = next((made for each in collectors if (made := each.slices(ended))), None)
     if found is None:
         return None
