@@ -110,7 +110,7 @@ def test_strips_fit_a_terminal() -> None:
     for columns, lines in ((150, 60), (100, 40), (80, 24)):
         shown = on_terminal(profile, columns, lines)
         assert len(shown) < min(lines, screen.LINES)
-        assert any(line.startswith("Over time, ") for line in shown)
+        assert any("Over time" in line for line in shown)
 
 
 def test_hostile_places_of_phases() -> None:
