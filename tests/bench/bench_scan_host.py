@@ -19,6 +19,8 @@ from pathlib import Path
 
 PROCESSES, THREADS = 1_000, 10
 SECONDS = 10
+PERIOD_MS = 900
+"""Time between two rounds of a thread: 10,000 threads leave most of two cores to the scan then."""
 GOAL_S, GOAL_MB = 30, 512
 LOAD = Path("build/workloads/full_host")
 SCAN = Path(sys.executable).with_name("trace-scan")
@@ -89,7 +91,7 @@ def main() -> int:
     parser.add_argument("--keep", default="", help="folder for these files")
     given = parser.parse_args()
     load = subprocess.Popen(
-        [LOAD, "--wait", "90", str(given.processes), str(THREADS)],
+        [LOAD, "--wait", "90", str(given.processes), str(THREADS), str(PERIOD_MS)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
