@@ -19,7 +19,7 @@ from ..rules.ranking import judge
 from ..rules.verdict import IDLE, STILL, Verdict
 
 _End = tuple[Node, tuple[str, int], int]
-"""Who waited; the name and the process that ended it, 0 for a device; the time in ns."""
+"""End of waits: who waited; the name and the process that ended them, 0 for a device; the time in ns."""
 _Ends = dict[int, list[_End]]
 """Ends of waits by others, by the pid of who waited, as the kernel knows it."""
 
