@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 from ..model.origins import ENVIRONMENT, MEMORY, MOST_ANCESTORS, VARIABLES, Ancestor, ProcessOrigin
 
 _MOST = 1 << 64
-_TEXTS, _NUMBERS = ("process", "executable", "cgroup"), ("pid", "began", "pid_life")
+_FIELDS = {field.name for field in fields(ProcessOrigin)}
 
 
 def decoded(entry: Any) -> ProcessOrigin:
     """The origin that ``entry`` was made of, by `dataclasses.asdict`. ValueError for anything else."""
-    known = {*_TEXTS, *_NUMBERS, "ancestors", "variables", "source"}
-    _require(isinstance(entry, dict) and entry.keys() == known)
+    _require(isinstance(entry, dict) and entry.keys() == _FIELDS)
     ancestors, variables, source = entry["ancestors"], entry["variables"], entry["source"]
     _require(isinstance(ancestors, list) and len(ancestors) <= MOST_ANCESTORS)
     _require(isinstance(variables, dict) and variables.keys() <= {*VARIABLES})
     _require(source in ("", ENVIRONMENT, MEMORY))
-    numbers = {name: _number(entry[name]) for name in _NUMBERS}
-    _require(numbers["pid_life"] > 0)
+    _require(_number(entry["pid_life"]) > 0)
     return ProcessOrigin(
-        **{name: _text(entry[name]) for name in _TEXTS},
-        **numbers,
+        pid=_number(entry["pid"]),
+        process=_text(entry["process"]),
+        executable=_text(entry["executable"]),
+        cgroup=_text(entry["cgroup"]),
+        began=_number(entry["began"]),
+        pid_life=_number(entry["pid_life"]),
         ancestors=[_ancestor(each) for each in ancestors],
         variables={name: _text(value) for name, value in variables.items()},
         source=source,
