@@ -235,9 +235,6 @@ OUTLIER_SHARE = Threshold(0.1, "difference of shares", "The same for shares.")
 STRAGGLER_EXCESS = Threshold(
     0.1, "share of a rank's time above the median", "Who works longer than the others by less does not delay them much."
 )
-STRAGGLER_AWAITED = Threshold(
-    0.1, "share of the other ranks' time", "If they wait for other ranks for less, who is late delays them little."
-)
 
 # Who had the cores.
 TAKERS_TELL = Threshold(0.01, "share of the threads' time", "A wait for a core takes a moment after each wake-up.")

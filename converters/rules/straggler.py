@@ -65,7 +65,7 @@ def find(facts: Facts) -> list[Verdict]:
 
 
 def straggler_of(facts: Facts, states: RankStates) -> Straggler | None:
-    """The late ranks of a job; None if no rank is late, or nobody waits for it."""
+    """The late ranks of a job; None if no rank is late, or most are."""
     bar = states.bar()
     if bar is None:
         return None
@@ -78,8 +78,6 @@ def straggler_of(facts: Facts, states: RankStates) -> Straggler | None:
     rank, times = late[0]
     rest = [each for _, each in others]
     waits = sorted(each.for_others for each in rest)[len(rest) // 2]
-    if waits < thresholds.STRAGGLER_AWAITED:
-        return None
     return Straggler(
         tuple(each for each, _ in late),
         len(in_order),
