@@ -29,8 +29,8 @@ _LIBC = re.compile(r"libc\.so\.6|libc-[\d.]+\.so|ld-musl-.*|libc\.musl-.*")
 _MOST_VARIABLES = 1 << 10
 _LONGEST = 160
 """Bytes of a variable and its value that are read."""
-_PAUSE, _SLICE, _LAST = 1.0, 0.01, 0.3
-"""Seconds between two looks, for one of them, and for the last one."""
+_PAUSE, _BETWEEN, _SLICE, _LAST = 1.0, 0.1, 0.01, 0.3
+"""Seconds between two looks at all, between the parts of one, for a part, and for the last one."""
 _TRIES = 3
 """Looks at a process while the trace runs: a rank sets its variables soon after it has begun."""
 
@@ -42,13 +42,15 @@ class LaterRanks:
         self._spaces, self._conditions = spaces, conditions
         self._next = 0.0
         self._tried: Counter[int] = Counter()
+        self._vaddrs: dict[tuple[int, int] | str, int] = {}
+        """Virtual address of the variable, by file; 0 for one without it."""
 
     def poll(self) -> None:
         """Called repeatedly while the trace runs."""
         now = time.monotonic()
         if now >= self._next:
-            self._look((pid for pid in self._candidates() if self._tried[pid] < _TRIES), now + _SLICE)
-            self._next = time.monotonic() + _PAUSE
+            are_all = self._look([pid for pid in self._candidates() if self._tried[pid] < _TRIES], now + _SLICE)
+            self._next = time.monotonic() + (_PAUSE if are_all else _BETWEEN)
 
     def finish(self) -> None:
         """The trace has ended: looks at all once more."""
@@ -62,13 +64,15 @@ class LaterRanks:
                 groups[origin.ancestors[0].pid, origin.executable].append(pid)
         return [pid for group in groups.values() if len(group) > 1 for pid in group]
 
-    def _look(self, pids: Iterable[int], until: float) -> None:
-        for pid in pids:
+    def _look(self, pids: Iterable[int], until: float) -> bool:
+        """Looks at processes until this time, those first that have had the fewest looks; whether that were all."""
+        for pid in sorted(pids, key=lambda pid: self._tried[pid]):
             if time.monotonic() >= until:
-                return
+                return False
             self._tried[pid] += 1
             if ranks := ranks_in(self._environment(pid)):
                 self._conditions.learn_ranks(pid, ranks)
+        return True
 
     def _environment(self, pid: int) -> bytes:
         """The variables that are set now, as in /proc/PID/environ; b"" if they cannot be read."""
@@ -94,11 +98,14 @@ class LaterRanks:
         elf = file.elf() if file is not None else None
         if elf is None or not elf.is_64:
             return 0
-        try:
-            found = variables_named(elf, _ENVIRON, (SHT_DYNSYM,))
-        except ElfError:
-            return 0
-        return (address_of(elf, mapping, min(found.values())) or 0) if found else 0
+        if mapping.key not in self._vaddrs:
+            try:
+                found = variables_named(elf, _ENVIRON, (SHT_DYNSYM,))
+            except ElfError:
+                found = {}
+            self._vaddrs[mapping.key] = min(found.values(), default=0)
+        vaddr = self._vaddrs[mapping.key]
+        return (address_of(elf, mapping, vaddr) or 0) if vaddr else 0
 
 
 def _may_have_it(mapping: Mapping) -> bool:
