@@ -61,7 +61,9 @@ def read(given: Profile) -> Read:
     contention = contention_of(profile)
     of_all = profile.threads, contention, gil, pools, profile.neighbours, recorded, runs, profile.steps
     objects = {each.id: each for each in profile.objects}
-    beside = Beside(*of_all, ranks_of(profile), started, profile.file_locks, objects)
+    labels = {each.pid: each.ranks for each in profile.processes if each.ranks}
+    origins = {each.pid: each for each in profile.origins}
+    beside = Beside(*of_all, ranks_of(profile), started, profile.file_locks, objects, labels, origins)
     return Read(profile, before, Facts(sums, threads, roles, profile.duration_ns, beside))
 
 
