@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..base.socket_tables import LISTENS, address_text
 
-RECORD = struct.Struct("<IIQQQQ6I6HI16s16s")
+RECORD = struct.Struct("<IIQQQQQ6I6HI16s16s")
 UNIX, INET, INET6 = 1, 2, 10
 """Families: include/linux/socket.h."""
 TCP, UDP = 6, 17
@@ -28,6 +28,8 @@ class ObjectRecord(NamedTuple):
     """Magic number of its file system, as statfs(2) has it."""
     peer: int
     """Inode of the Unix socket at the other end; 0: none."""
+    address: int
+    """Address of a page fault, which has no descriptor; else 0."""
     dev: int
     rdev: int
     mode: int
