@@ -95,6 +95,13 @@ class Wakers:
         return known
 
 
+def waker_pid(sample: Sample) -> int:
+    """Pid of the process that ended the wait; 0 for interrupts, and if nobody is known to have."""
+    name = str(sample.label("waker") or "")
+    pid = "" if name.startswith("[") else name.rpartition("-")[2].partition(" ")[0]
+    return int(pid) if pid.isascii() and pid.isdigit() and len(pid) < 11 else 0
+
+
 def longest(times: Mapping[Waker, int]) -> tuple[WokenBy, ...]:
     """Wakers with the most time."""
     if not times:  # as of most waits

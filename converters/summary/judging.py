@@ -61,7 +61,7 @@ def read(given: Profile) -> Read:
     contention = contention_of(profile)
     of_all = profile.threads, contention, gil, pools, profile.neighbours, recorded, runs, profile.steps
     objects = {each.id: each for each in profile.objects}
-    beside = Beside(*of_all, ranks_of(profile), started, profile.file_locks, objects)
+    beside = Beside(*of_all, ranks_of(profile), started, profile.file_locks, objects, profile.group_limits)
     return Read(profile, before, Facts(sums, threads, roles, profile.duration_ns, beside))
 
 

@@ -17,6 +17,7 @@ from ...converters.model.processes import THREAD_VARIABLES, CpuLimit, cpu_list
 from ...converters.model.ranks import GPU
 from ..outside.reads import head, heads
 from .cgroups import Cgroups
+from .group_limits import GroupLimits
 from .procfs import PROC, tids
 from .ranks import gpus_of, ranks_in
 from .scripts import script_of
@@ -65,6 +66,7 @@ class Conditions:
 
     def __init__(self, cgroups: Cgroups | None = None) -> None:
         self._cgroups = cgroups or Cgroups()
+        self.group_limits = GroupLimits()
         self._known: dict[int, tuple[Condition, tuple[bytes, ...]]] = {}
         """Conditions by pid, with the folders of the control groups."""
         self._waiting: deque[int] = deque()
@@ -125,6 +127,7 @@ class Conditions:
     def poll(self) -> None:
         """Called repeatedly while the trace runs."""
         self._look_at_waiting()
+        self.group_limits.poll()
         now = time.monotonic()
         if now >= self._looked + _REFRESH:
             self._cgroups.look()
@@ -162,7 +165,9 @@ class Conditions:
         if not data and pid in self._known:
             return False  # a kernel thread, or exiting and no longer in a group
         environment, ranks = variables_in(data), ranks_in(data or b"") | self._gpus(pid)
-        groups = self._cgroups.of(_read(pid, "cgroup", _ENVIRONMENT) or b"")
+        membership = _read(pid, "cgroup", _ENVIRONMENT) or b""
+        groups = self._cgroups.of(membership)
+        self.group_limits.add(pid, membership)
         script = script_of((line or b"").split(b"\0"))
         name = os.fsdecode(_read(pid, "comm", _VALUE) or b"").removesuffix("\n")
         self._known[pid] = Condition(cpus, (), environment, script, name, ranks), groups

@@ -12,7 +12,7 @@ PROGRAM = "page_fault"
 
 
 def wanted(collectors: Iterable[Collector], shape: Shape) -> set[str]:
-    """Its name, if it is of use: the areas of memory can be asked for with the tasks' registers only (bpf/faults.bpf.c)."""
+    """Its name, if it is of use: where the tasks' registers are not known, nothing asks for the addresses."""
     of_use = shape.knobs.get("task_regs") and any(each.knobs().get("wait_objects") for each in collectors)
     return {PROGRAM} if of_use else set()
 

@@ -14,6 +14,7 @@ from ....converters.model.wait_objects import (
     EVENTS,
     FILE,
     FOLDER,
+    MEMORY,
     MOST_ENDS,
     OTHER,
     PIPE,
@@ -29,6 +30,7 @@ from ....converters.model.wait_objects import (
 )
 from ...base import procfs
 from ...base.filesystems import ANONYMOUS, PIPES, TERMINALS, name_of
+from ...base.mapped_files import path_at
 from ...base.neighbours import named
 from ...base.open_descriptors import Holder, OpenDescriptors, Search, Target, holders_in, info_of, link_of, targets_of
 from ...base.socket_tables import SocketTables, tables_of
@@ -52,6 +54,8 @@ _TABLES = 0.5
 _MOST_TARGETS = 16
 """Targets of an epoll descriptor: of one with more, it is not looked for a single one that matters."""
 _ANONYMOUS_LINK = "anon_inode:"
+_SHARED = "/dev/zero (deleted)"
+"""Path of memory that processes share without a file: shmem_zero_setup() of mm/shmem.c."""
 
 
 @dataclass
@@ -120,7 +124,9 @@ class Objects:
         made = known.made
         made.filesystem = name_of(record.magic)
         made.device, made.inode = record.device, record.inode
-        if record.kind == stat.S_IFSOCK:
+        if record.address:
+            self._name_mapped(known)
+        elif record.kind == stat.S_IFSOCK:
             self._name_socket(known)
         elif record.kind == stat.S_IFIFO and record.magic == PIPES:
             made.does = {objects.READS: WRITES, objects.WRITES: READS}.get(record.access, "")
@@ -154,6 +160,13 @@ class Objects:
 
     def _links(self) -> set[str]:
         return {each.link for each in self._known.values() if each.link}
+
+    def _name_mapped(self, known: _Object) -> None:
+        """The file that is mapped at the address of a page fault."""
+        record, made = known.record, known.made
+        made.name = path_at(record.tgid, record.address, record.inode) if record.inode else ""
+        if not record.inode or (made.name == _SHARED and made.filesystem == "tmpfs"):
+            known.made = WaitObject(made.id, MEMORY)
 
     def _name_socket(self, known: _Object) -> None:
         record, made = known.record, known.made
