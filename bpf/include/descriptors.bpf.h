@@ -578,6 +578,22 @@ static __always_inline struct object_work *object_work(u32 slot, u64 pid_tgid)
 	return work;
 }
 
+/* Several descriptors of poll() or select(): one object of each process. */
+__weak u64 describe_several(struct object_work *work)
+{
+	struct object_record *record;
+
+	if (!work)
+		return 0;
+	record = &work->record;
+	__builtin_memset(record, 0, sizeof(*record));
+	record->type = RECORD_OBJECT;
+	record->tgid = work->call.tgid;
+	record->tid = work->call.tid;
+	record->fd = SEVERAL;
+	return send_object(record, mix(mix(hash_object(record), record->tgid), SEVERAL) | 1);
+}
+
 struct mapped_file {
 	u64 file;
 };
@@ -620,6 +636,8 @@ static __always_inline u64 object_of(struct thread *t, struct object_work *work,
 	if (work->call.number == NO_CALL)
 		return finds_areas(&work->call) ? object_of_fault(t, work) : 0;
 	fd = waits_on_descriptor(&work->call);
+	if (fd == SEVERAL)
+		return describe_several(work);
 	return fd < 0 ? 0 : find_object(t, work, (u64)open_file(task, fd, direct), fd);
 }
 

@@ -24,8 +24,8 @@ class GroupLimit:
     limit: int
     """Limit in bytes, in bytes or operations per second, or in processes."""
     used: int
-    """Use while it was looked at: how often memory reached the limit, how many processes were refused; of disks, bytes or
-    operations."""
+    """Use while it was looked at: how often memory reached the limit, how many processes were refused; of disks, bytes
+    or operations."""
     time: int
     """ns from the first look to the last one."""
     devices: list[str] = field(default_factory=list)

@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 
-from ..base.units import count, size
+from ..base.units import count, plural, size
 from ..facts import thresholds
 from ..facts.wait_objects import On
 from ..model.group_limits import READ_BYTES, WRITES, WRITTEN_BYTES, GroupLimit
@@ -121,8 +121,18 @@ def _of_socket(found: On, own: frozenset[int]) -> str:
         number = f", for {count(found.number)} connections"
         return f"{number} to {_whom(what, own, address)}" if what.ends or address else number
     if what.ends:
-        return f", for {_whom(what, own, address)}"
-    return f", for {address}{kind}" if address else ""
+        return f", for {_whom(what, own, address)}{_queue(what)}"
+    return f", for {address}{kind}{_queue(what)}" if address else ""
+
+
+def _queue(what: WaitObject) -> str:
+    """What keeps a connection from being accepted."""
+    if not what.queued:
+        return ""
+    number = plural(what.queued, "connection")
+    if what.is_full:
+        return f", whose accept queue is full: {number} for {count(what.backlog)} places"
+    return f", where {number} {'waits' if what.queued == 1 else 'wait'} to be accepted"
 
 
 def _whom(what: WaitObject, own: frozenset[int], address: str = "") -> str:

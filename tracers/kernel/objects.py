@@ -6,7 +6,7 @@ import stat
 import struct
 from typing import NamedTuple
 
-from ..base.socket_tables import LISTENS, address_text
+from ..base.addresses import LISTENS, address_text
 
 RECORD = struct.Struct("<IIQQQQQ6I6HI16s16s")
 UNIX, INET, INET6 = 1, 2, 10
@@ -14,6 +14,8 @@ UNIX, INET, INET6 = 1, 2, 10
 TCP, UDP = 6, 17
 """Protocols: include/uapi/linux/in.h."""
 READS, WRITES = 1, 2
+_SEVERAL = (1 << 32) - 2
+"""Instead of a descriptor: SEVERAL of bpf/include/descriptors.bpf.h."""
 _MINOR_BITS = 20
 """Bits of the kernel's own numbers of devices: include/linux/kdev_t.h."""
 
@@ -48,6 +50,11 @@ class ObjectRecord(NamedTuple):
     """Thread whose descriptor ``fd`` is: a thread can have a table of its own."""
     local: bytes
     remote: bytes
+
+    @property
+    def is_several(self) -> bool:
+        """Whether it stands for several descriptors of poll() or select(), which are not told one by one."""
+        return self.fd == _SEVERAL
 
     @property
     def device(self) -> str:

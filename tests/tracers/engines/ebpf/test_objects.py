@@ -33,7 +33,7 @@ from stallscope.tracers.kernel import objects
 from stallscope.tracers.kernel.objects import RECORD, ObjectRecord
 
 ME = os.getpid()
-EMPTY = ObjectRecord(ME, 5, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, ME, bytes(16), bytes(16))
+EMPTY = ObjectRecord(ME, 5, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, ME, bytes(16), bytes(16))
 
 
 @pytest.fixture(autouse=True)
