@@ -134,8 +134,9 @@ def with_peer(on: On, by_peers: Mapping[tuple[int, int], int], objects: Objects)
         remote=peer.address if network else "",
         does=WRITES if peer.kind == PIPE else "",
         ends=ends,
+        peers=objects[number].peers,
     )
-    return replace(on, what=what, number=peer.number, woken=time)
+    return replace(on, what=what, woken=time)
 
 
 def on_json(on: On | None) -> dict[str, Any] | None:
@@ -167,4 +168,5 @@ def _peer_json(peer: ObjectPeer) -> dict[str, Any]:
         "kind": peer.kind,
         "address": json_text(peer.address),
         "number": peer.number,
+        "serves": peer.serves,
     }

@@ -46,6 +46,8 @@ class ObjectPeer:
     """Its address, of one of the connections; the path of a Unix socket (hostile); "" if it has none."""
     number: int
     """Number of connections to it."""
+    serves: bool = False
+    """Whether it listens at this address: it answers what it is asked there."""
 
 
 @dataclass(slots=True)

@@ -129,10 +129,9 @@ def _queue(what: WaitObject) -> str:
     """What keeps a connection from being accepted."""
     if not what.queued:
         return ""
-    number = plural(what.queued, "connection")
     if what.is_full:
-        return f", whose accept queue is full: {number} for {count(what.backlog)} places"
-    return f", where {number} {'waits' if what.queued == 1 else 'wait'} to be accepted"
+        return f", whose accept queue is full: {count(what.queued)} wait, its backlog is {count(what.backlog)}"
+    return f", where {plural(what.queued, 'connection')} {'waits' if what.queued == 1 else 'wait'} to be accepted"
 
 
 def _whom(what: WaitObject, own: frozenset[int], address: str = "") -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Set
 from typing import NamedTuple
@@ -16,6 +17,8 @@ from ...kernel.objects import ObjectRecord
 
 _MOST = 512
 """Descriptors of an object that are looked at."""
+_DIGITS = 20
+"""Digits of a number of 64 bits."""
 _MOST_UNIX = 64
 """Unix sockets of it whose other ends are asked for."""
 
@@ -27,6 +30,8 @@ class Connection(NamedTuple):
     address: str
     access: int
     """`objects.READS` or `WRITES`: what the other end of a pipe does; 0: anything."""
+    serves: bool = False
+    """Somebody listens at the address."""
 
 
 def connections_of(record: ObjectRecord, sockets: SocketTables) -> dict[str, Connection]:
@@ -42,12 +47,14 @@ def connections_of(record: ObjectRecord, sockets: SocketTables) -> dict[str, Con
         elif known := sockets.socket(inode):
             other = sockets.other_end(known.protocol, known.local, known.remote) if known.remote else 0
             if other:
-                found[f"socket:[{other}]"] = Connection(known.protocol.upper(), known.remote, 0)
+                serves = sockets.listener(known.local, known.remote) is not None
+                found[f"socket:[{other}]"] = Connection(known.protocol.upper(), known.remote, 0, serves)
         elif asked < _MOST_UNIX:
             asked += 1
             if other := peer_of(record.tgid, inode):
-                path = sockets.paths.get(inode) or sockets.paths.get(other, "")
-                found[f"socket:[{other}]"] = Connection(UNIX, path, 0)
+                # Of the two ends, the one that was made by accept() has the path of the socket that listens.
+                own, path = sockets.paths.get(inode, ""), sockets.paths.get(other, "")
+                found[f"socket:[{other}]"] = Connection(UNIX, own or path, 0, bool(path))
     return found
 
 
@@ -67,20 +74,29 @@ def peers_of(
     found = []
     for pid in most:
         first = max(numbers[pid], key=lambda each: (numbers[pid][each], each))
-        found.append(ObjectPeer(name(pid), pid, first.kind, first.address, numbers[pid].total()))
+        found.append(ObjectPeer(name(pid), pid, first.kind, first.address, numbers[pid].total(), first.serves))
     return found
 
 
 def _links(pid: int, tid: int, targets: Iterable[Target]) -> list[tuple[str, int]]:
-    """Links of descriptors that are sockets or pipes, with their inodes."""
+    """Links of descriptors that are sockets, or pipes' ends for reading, with their inodes."""
     found = []
     for target in targets:
         link = link_of(pid, tid, target.fd)
         kind, _, number = link.partition(":")
         inode = number.strip("[]")
-        if kind in ("socket", "pipe") and inode.isdigit() and len(inode) < 21:
+        if not inode.isdigit() or len(inode) > _DIGITS:
+            continue
+        if kind == "socket" or (kind == "pipe" and _reads(pid, tid, target.fd)):
             found.append((link, int(inode)))
     return found
+
+
+def _reads(pid: int, tid: int, fd: int) -> bool:
+    try:
+        return bool(os.lstat(f"/proc/{pid}/task/{tid}/fd/{fd}").st_mode & stat.S_IRUSR)
+    except OSError:
+        return False
 
 
 def _descriptors(pid: int, tid: int) -> list[Target]:
