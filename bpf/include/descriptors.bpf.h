@@ -610,6 +610,9 @@ __weak u64 object_of_fault(struct thread *t, struct object_work *work)
 {
 	struct mapped_file found = {};
 
+	/* Here, too: before 6.8 (2afae08c9dcb), global functions are checked even if nothing calls them. */
+	if (!bpf_core_enum_value_exists(enum bpf_func_id___areas, BPF_FUNC_find_vma___areas))
+		return 0;
 	if (!t || !work || !t->fault)
 		return 0;
 	if (bpf_find_vma(bpf_get_current_task_btf(), t->fault, mapped_there, &found, 0))

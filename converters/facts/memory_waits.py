@@ -9,7 +9,7 @@ from .kernel_sites import PAGE_FAULT, is_system_call
 _SWAPS, _AT_LIMIT, _RECLAIMS = -1, -2, -3
 _KINDS = {_SWAPS: SWAP, _AT_LIMIT: LIMIT, _RECLAIMS: RECLAIM}
 OF_MEMORY = {number: WaitObject(number, kind) for number, kind in _KINDS.items()}
-"""What such waits are on, by numbers that no recorded object has."""
+"""Objects of such waits, by numbers that no recorded one has."""
 _FUNCTIONS = {
     "do_swap_page": _SWAPS,  # mm/memory.c
     "shmem_swapin_folio": _SWAPS,  # mm/shmem.c

@@ -48,7 +48,7 @@ class On:
     limit: GroupLimit | None = None
     """The limit of a control group for which it waits; None: nothing shows one."""
     woken: int = 0
-    """Of an epoll descriptor that is told as one of its connections: ns that the process at its other end has ended."""
+    """Time in ns that the process at the other end has ended, of an epoll descriptor that is told as a connection."""
 
     @property
     def ends(self) -> tuple[ObjectEnd, ...]:

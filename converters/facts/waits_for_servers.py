@@ -13,7 +13,7 @@ from .wait_sums import Place, Sum, Sums
 
 
 def with_waits_for_servers(sums: Sums, objects: Objects) -> Sums:
-    """Such waits as waits for a peer that was asked."""
+    """Sums with such waits as waits for a peer that was asked."""
     servers = {(each.id, peer.pid) for each in objects.values() for peer in each.peers if peer.serves}
     if not servers:
         return sums

@@ -43,7 +43,7 @@ class ObjectPeer:
     kind: str
     """`TCP`, `UNIX` or `PIPE`."""
     address: str
-    """Its address, of one of the connections; the path of a Unix socket (hostile); "" if it has none."""
+    """Address of it, of one of the connections; the path of a Unix socket (hostile); "" if it has none."""
     number: int
     """Number of connections to it."""
     serves: bool = False
@@ -78,9 +78,9 @@ class WaitObject:
     queued: int = 0
     """Connections that wait until the process at the other end accepts them, or until those who have the socket do."""
     backlog: int = 0
-    """How many may wait so; 0: it is not known."""
+    """Maximum of these; 0: it is not known."""
     peers: list[ObjectPeer] = field(default_factory=list)
-    """Of `EVENTS`: processes to which it has connections, those with most first; at most `MOST_PEERS`."""
+    """Processes to which `EVENTS` have connections, those with most first; at most `MOST_PEERS`."""
 
     @property
     def is_full(self) -> bool:

@@ -33,6 +33,7 @@ _REMOTE = {"nfs": "NFS", "nfs4": "NFS", "fuse": "FUSE", "fuseblk": "FUSE", "9p":
            "beegfs": "BeeGFS"}  # fmt: skip
 """File systems that a server or another process answers for, and their usual names."""
 _PATHS = (FILE, FOLDER, DEVICE, TERMINAL)
+_MEMORY = (MEMORY, SWAP, LIMIT, RECLAIM)
 _OF_MEMORY = {
     MEMORY: " of memory without a file",
     SWAP: " of memory that is read back from swap",
@@ -47,7 +48,7 @@ def on(found: On | None, own: frozenset[int] = frozenset()) -> str:
     if found is None:
         return ""
     what = found.what
-    if what.kind in _OF_MEMORY:
+    if what.kind in _MEMORY:
         return _of_memory(found)
     if what.kind in _PATHS:
         return _of_path(found) + (_of_disk(found.limit) if found.limit else "")
@@ -126,7 +127,7 @@ def _of_socket(found: On, own: frozenset[int]) -> str:
 
 
 def _queue(what: WaitObject) -> str:
-    """What keeps a connection from being accepted."""
+    """Words for a connection that is not accepted."""
     if not what.queued:
         return ""
     if what.is_full:

@@ -29,7 +29,7 @@ _MOST = 512
 _MOST_LIMITS = 64
 """Limits of a group, of which each disk has some."""
 _UNLIMITED = 1 << 62
-"""In version 1 memory without a limit has one that no machine has (PAGE_COUNTER_MAX)."""
+"""Limit that no machine has: memory without one has such a one in version 1 (PAGE_COUNTER_MAX)."""
 _SLICE = 0.005
 """Maximum seconds of looking at known groups at a time."""
 _REFRESH = 0.5

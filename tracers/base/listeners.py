@@ -36,11 +36,11 @@ class Listener(NamedTuple):
     queued: int
     """Connections that wait to be accepted."""
     backlog: int
-    """How many may wait; 0: it is not known."""
+    """Maximum of these; 0: it is not known."""
 
 
 def listeners_of(pid: int) -> list[Listener]:
-    """Those of a process's network namespace; [] if they cannot be asked for: in another one than ours."""
+    """Sockets of a process's network namespace; [] if they cannot be asked for: in another one than ours."""
     try:
         if not os.path.samestat(os.stat(f"/proc/{pid}/ns/net"), os.stat("/proc/self/ns/net")):
             return []

@@ -23,7 +23,7 @@ def path_at(pid: int, address: int, inode: int) -> str:
 
 
 def parse_path(text: bytes, address: int, inode: int) -> str:
-    """The same in the text of maps; malformed lines are left out."""
+    """Path in the text of maps; malformed lines are left out."""
     for start, end, number, path in _LINE.findall(text):
         if int(start, 16) <= address < int(end, 16):
             # The kernel escapes newlines and nothing else.

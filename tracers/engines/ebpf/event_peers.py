@@ -24,7 +24,7 @@ _MOST_UNIX = 64
 
 
 class Connection(NamedTuple):
-    """What is known of the connections with one other end."""
+    """Properties of connections with one other end."""
 
     kind: str
     address: str

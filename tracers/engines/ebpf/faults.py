@@ -12,12 +12,12 @@ PROGRAM = "page_fault"
 
 
 def wanted(collectors: Iterable[Collector], shape: Shape) -> set[str]:
-    """Its name, if it is of use: where the tasks' registers are not known, nothing asks for the addresses."""
+    """Name of the program, if it is of use: without the tasks' registers nothing asks for the addresses."""
     of_use = shape.knobs.get("task_regs") and any(each.knobs().get("wait_objects") for each in collectors)
     return {PROGRAM} if of_use else set()
 
 
 def attached(loaded: Object) -> list[Link]:
-    """Its link, if it was loaded."""
+    """Link of the program, if it was loaded."""
     program = loaded.programs[PROGRAM]
     return [program.attach()] if program.is_loaded else []

@@ -71,7 +71,7 @@ class _Object:
     listens: bool = False
     """The other end has not accepted the connection: ``link`` is the socket that listens."""
     connections: dict[str, Connection] = field(default_factory=dict)
-    """Of `EVENTS`: connections by the address of their other end."""
+    """Connections of `EVENTS`, by the address of their other end."""
     peers: dict[str, set[Holder]] = field(default_factory=lambda: defaultdict(set))
     """Holders of these other ends."""
 
@@ -81,7 +81,7 @@ class _Object:
         return {*self.connections, *([self.link] if self.link else ())}
 
     def has(self, link: str, holders: set[Holder]) -> None:
-        """These have an other end."""
+        """Takes in that these have an other end."""
         if link == self.link:
             self.holders |= holders
         if link in self.connections:
@@ -247,7 +247,7 @@ class Objects:
         return connections_of(record, self._sockets(record))
 
     def _check_again(self, known: _Object) -> None:
-        """What may have changed since it was named: connections that were accepted, or that are new."""
+        """Looks again for what may have changed since: connections that were accepted, or that are new."""
         if known.listens:
             known.holders.clear()
             known.listens = False

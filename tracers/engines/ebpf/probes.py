@@ -45,8 +45,6 @@ _PYTHON_PROCESSES, _PYTHON_THREADS = 1 << 14, 1 << 16
 """Processes with a Python interpreter, and threads whose state in it is remembered."""
 _SLEEPERS = 1 << 16
 """Sleeping threads whose stacks user space walks in one round."""
-
-
 FREED = "python_freed"
 """The program that counts code objects which interpreters free."""
 _SCOPE = ("scope_fork", "scope_exec")
