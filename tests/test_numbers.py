@@ -28,6 +28,7 @@ ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
     "facts/facts.py": ("ns of a second", (NS,)),
     "facts/frame_names.py": ("longest names", (120, 4096)),
     "facts/identity.py": ("bits of ids, and what their uses are called", (32, 1, 24, 1, 2)),
+    "facts/memory_waits.py": ("numbers of objects that are not recorded", (1, 2, 3)),
     "facts/scripts.py": ("longest name that the kernel keeps", (15,)),
     "facts/shared_frames.py": ("bound of work; bits", (4096, 1, 2)),
     "facts/slow_steps.py": ("bounds of work", (64, 3)),

@@ -103,6 +103,12 @@ RULES: dict[tuple[str, str], Rule] = {
     ("WaitObject", "local"): _made("address"),
     ("WaitObject", "remote"): _made("address"),
     ("WaitObject", "does"): _WORD,
+    ("GroupLimit", "cgroup"): _made("cgroup"),
+    ("GroupLimit", "kind"): _WORD,
+    ("GroupLimit", "name"): _WORD,
+    ("GroupLimit", "devices"): _NUMBER,
+    ("ObjectPeer", "kind"): _WORD,
+    ("ObjectPeer", "address"): _made("address"),
     ("Site", "frames"): _NAME,
     ("Site", "kernel"): _KERNEL,
 }

@@ -55,6 +55,12 @@ WORTH_RUNNING = Threshold(0.4, "share of the first score", "Running is not a pro
 MOSTLY = Threshold(0.5, "share of time, or of a number", "What is done for less is not what mostly happens.")
 
 ON_ONE = Threshold(0.8, "share of a wait", "A file or a connection with less is one of several things that it is for.")
+ON_ONE_PEER = Threshold(
+    0.8, "share of an event loop's wait", "A process that ends less of it is one of several that it waits for."
+)
+DISK_LIMIT_REACHED = Threshold(
+    0.8, "share of what a control group may use of a disk", "Who uses less is not held back by the limit all the time."
+)
 NOISE_LEAST = Threshold(0.02, "share of the score", "Two traces of the same program differ by so much anyway.")
 NOISE_MOST = Threshold(
     0.1, "share of the score", "A verdict on few waits or samples (1/√n of n) does not hide one that is clearly lesser."

@@ -14,6 +14,7 @@ from .details import Details
 from .display import Display
 from .file_locks import FileLock
 from .gil import GilTimes
+from .group_limits import GroupLimit
 from .locks import LockTimes
 from .neighbours import Neighbour
 from .origins import ProcessOrigin
@@ -108,6 +109,8 @@ class Profile:
     """Processes that were not traced and used most of the cores' time; empty if not recorded."""
     objects: list[WaitObject] = field(default_factory=list)
     """Files and sockets on which samples' waits are; empty if not recorded."""
+    group_limits: list[GroupLimit] = field(default_factory=list)
+    """Limits of the processes' control groups; empty if not recorded."""
     display: Display | None = None
     """Form in which the answer was shown; dropped when samples are left out or compared."""
     answered: Profile | None = None

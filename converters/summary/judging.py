@@ -20,6 +20,7 @@ from ..facts.started import started_processes, with_waits_for_started
 from ..facts.thread_roles import roles_of
 from ..facts.timed_locks import with_waits_joined
 from ..facts.wait_sums import Sums, add_up_waits, merged_threads
+from ..facts.waits_for_servers import with_waits_for_servers
 from ..model import Profile
 from ..model.waits_for import has_wakers, waits_for
 from ..rules.crowd import pools_of_libraries
@@ -49,7 +50,8 @@ def read(given: Profile) -> Read:
     threads = merged_threads(profile.threads)
     started = started_processes(threads)
     sums: Sums = add_up_waits(profile, threads) if names >= OFF_CPU else {}
-    sums = with_waits_for_started(sums, threads, started)
+    objects = {each.id: each for each in profile.objects}
+    sums = with_waits_for_servers(with_waits_for_started(sums, threads, started), objects)
     runs = add_up_runs(profile, threads) if names >= ON_CPU else {}
     recorded = None
     if sums and has_wakers(given):
@@ -63,7 +65,9 @@ def read(given: Profile) -> Read:
     objects = {each.id: each for each in profile.objects}
     labels = {each.pid: each.ranks for each in profile.processes if each.ranks}
     origins = {each.pid: each for each in profile.origins}
-    beside = Beside(*of_all, ranks_of(profile), started, profile.file_locks, objects, labels, origins)
+    beside = Beside(
+        *of_all, ranks_of(profile), started, profile.file_locks, objects, labels, origins, profile.group_limits
+    )
     return Read(profile, before, Facts(sums, threads, roles, profile.duration_ns, beside))
 
 

@@ -113,6 +113,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         steps=_steps(scheduling),
         neighbours=_neighbours(capture, wakers),
         objects=capture.objects,
+        group_limits=capture.group_limits,
     )
 
 

@@ -11,6 +11,7 @@ from ....converters.model.asked_values import AskedValues
 from ....converters.model.call_ioctls import CallIoctls
 from ....converters.model.copies import Copies
 from ....converters.model.file_locks import FileLock
+from ....converters.model.group_limits import GroupLimit
 from ....converters.model.remarks import Comment
 from ....converters.model.sharing import SharedCall
 from ....converters.model.wait_objects import WaitObject
@@ -79,6 +80,7 @@ class Capture:
     """Processes that were not traced; None if the whole host was."""
     objects: list[WaitObject] = field(default_factory=list)
     """Files, sockets and pipes that the rows' waits are on."""
+    group_limits: list[GroupLimit] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
