@@ -44,6 +44,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "converters/phrases/locks.py": "with what it tells: tests/converters/rules/test_holder.py",
     "converters/facts/plumbing.py": "with whole stacks: tests/converters/facts/test_waits.py",
     "converters/facts/wait_kinds.py": "declarations: tests/converters/facts/test_waits.py",
+    "converters/model/slices.py": "dataclasses without logic: tests/converters/facts/test_slices.py",
     "converters/base/errors.py": "one exception without logic",
     "converters/model/neighbours.py": "one dataclass without logic",
     "converters/model/gil.py": "dataclasses without logic",

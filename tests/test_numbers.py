@@ -38,6 +38,7 @@ ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
     "phrases/cores.py": ("ns of a microsecond", (1_000,)),
     "phrases/ends_with.py": ("ns of a second", (NS,)),
     "phrases/sentences.py": ("digits of a share", (1_000, 1_000)),
+    "phrases/slices.py": ("ns of a second", (NS,)),
     "phrases/steps.py": ("English ordinals", (11, 12, 13, 3, 10)),
     "phrases/words.py": ("ns of a second", (NS,)),
     "summary/asked_values_table.py": ("widths", (40, 120)),
@@ -55,7 +56,7 @@ ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
     "summary/outliers.py": ("standard deviations of a median deviation; digits of a share", (1.4826, 10**6, 10**6)),
     "scan/folder.py": ("bound of a file that is read", (512, 20)),
     "scan/page/data.py": ("version; ns of a millisecond", (1, 1_000_000)),
-    "scan/page/evidence.py": ("rows of a page", (200, 5, 12, 8)),
+    "scan/page/evidence.py": ("rows of a page", (200, 5, 12, 8, 4)),
     "scan/page/graph.py": ("bound of a page", (200_000,)),
     "scan/page/lanes.py": (
         "layout of a block; bound of a page; parts of a chart; thousandths",

@@ -15,12 +15,17 @@ from .command.engine_options import engine_options
 from .command.run import Shown, traced
 from .command.scan_results import ScanResults, needs_events, show_again
 from .measures.commands import SCAN
+from .measures.offcpu import OffCpu
 from .measures.oncpu import OnCpu
 from .measures.protocol import Measure
 from .measures.timeline import Timeline
 
 SECONDS = 10.0
 """Length of a scan of processes that run already."""
+SLICES = 10
+"""Number of slices in which a scan shows what each process did."""
+FIRST_SLICE = 100_000_000
+"""ns of a slice at the beginning of a scan whose length is not known."""
 LEFT_OUT = {"samples": "oncpu", "wakers": "wakeup", "locks": "locks", "ioctls": "ioctl", "calls": "calls"}
 """Names of measures by what --without takes."""
 
@@ -67,7 +72,7 @@ def main(**given: Any) -> int:
     if given["budget"] is None and not given.get("every"):
         given["budget"] = budgets.DEFAULT
     scope = options.make_scope(given)
-    measures = _measures({LEFT_OUT[each] for each in given["without"]})
+    measures = _sliced(_measures({LEFT_OUT[each] for each in given["without"]}), given["duration"])
     if any(map(needs_events, given["outputs"])):
         measures = _with_events(measures, every_switch=given["everything"])
     return traced(given, scope, measures, Shown("scan", "Wall-clock time", ScanResults))
@@ -75,6 +80,13 @@ def main(**given: Any) -> int:
 
 def _measures(left_out: set[str]) -> tuple[Measure, ...]:
     return tuple(each for each in SCAN if each.name not in left_out)
+
+
+def _sliced(measures: tuple[Measure, ...], seconds: float | None) -> tuple[Measure, ...]:
+    """The measures, with the times of waits in slices: their number of a trace of so many ``seconds``; short ones,
+    which become longer, if it is not known how long it will take."""
+    length = round(seconds * 1e9 / SLICES) if seconds else FIRST_SLICE
+    return tuple(replace(each, slice=max(length, 1)) if isinstance(each, OffCpu) else each for each in measures)
 
 
 def _with_events(measures: tuple[Measure, ...], *, every_switch: bool) -> tuple[Measure, ...]:

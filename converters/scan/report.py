@@ -17,6 +17,7 @@ from ..summary.figures import Summary
 from ..summary.judging import read
 from ..summary.sharing import serialised
 from ..summary.summarize import summarize
+from . import over_time
 from .jobs import Jobs, jobs_report
 from .process_verdicts import Ender, ProcessVerdict, process_verdicts
 
@@ -83,6 +84,7 @@ def _process_json(each: ProcessVerdict) -> dict[str, Any]:
         "frames": [json_text(frame) for frame in each.frames],
         "kernel_wait": json_text(each.kernel),
         "ended_by": each.ender and _ender_json(each.ender),
+        "slices": over_time.to_json(each.over),
     }
 
 

@@ -41,6 +41,7 @@ from .measures.registry import has_waits
 from .objects import Objects, label
 from .preparing import Preparation, check_start, expect_files
 from .probes import Probes
+from .sliced import slices_by_process
 from .unwinding import Unwinding
 
 _POLL = 0.1
@@ -136,6 +137,7 @@ class Session:
                 stack.callback(self.intervals.close)
             check_start(self._launch, interrupts)
             part = self._begin(ends, bounds)
+            self._folding.began = part.began
             if progress:
                 progress.restart()
             if self._launch and not interrupts.requested:
@@ -400,4 +402,5 @@ class Session:
             objects=self._objects.found({label(row.origin.object) for row in rows}),
             file_locks=self._file_locks.found(traced, part.began, end),
             group_limits=self._conditions.group_limits.found(),
+            slices=slices_by_process(collectors, ended, lives),
         )
