@@ -309,6 +309,13 @@ VERDICT_THREADS = Limit(64, "threads", "More of a verdict are counted in the JSO
 FINDINGS = Limit(3, "sentences of a scan beside its answer", "More are not read.")
 SCAN_ROWS = Limit(12, "rows of processes in a scan", "More are in the JSON.")
 IDLE_NAMED = Limit(8, "names of idle processes", "More are counted.")
+WATCHED = Limit(3, "verdicts in a line of --watch", "The first is what matters; more are in the JSON.")
+WATCHED_JSON = Limit(50, "verdicts in an object of --watch", "A line of a log has to stay short.")
+HOLDING_NAMED = Limit(3, "processes for which --when holds", "More are counted; the JSON has them.")
+HOLDING_JSON = Limit(100, "processes for which --when holds", "More are counted in the JSON, too.")
+LIVE_THREADS = Limit(20, "threads of a process", "More do not fit on the screen of --live.")
+LIVE_STACK = Limit(40, "frames of a stack", "More do not fit on the screen of --live.")
+LIVE_PROCESSES = Limit(500, "processes", "More are not sent to the screen of --live.")
 
 
 def table() -> dict[str, Threshold]:

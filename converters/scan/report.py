@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,20 +39,21 @@ class Report:
         """Plain data for ``json.dumps``. Times in ns, shares as fractions of 1, null when unknown."""
         return {
             "scan_version": SCHEMA_VERSION,
-            "processes": [_process_json(each) for each in self.processes],
+            "processes": [process_json(each) for each in self.processes],
             "findings": [json_text(each) for each in self.findings],
             "summary": self.summary.to_json(),
         }
 
 
-def report_of(profile: Profile, chosen: Whom | None = None) -> Report:
-    """The report of a profile of wall-clock time. ``chosen``: how the user chose the processes.
+def report_of(profile: Profile, chosen: Whom | None = None, awake: Collection[int] = ()) -> Report:
+    """The report of a profile of wall-clock time. ``chosen``: how the user chose the processes. ``awake``: see
+    `process_verdicts`.
 
     StallscopeError like `summarize`.
     """
     known = read(profile)
     summary = summarize(profile, chosen, known)
-    return Report(summary, tuple(process_verdicts(known.facts)), _findings(known.facts, summary), known.facts)
+    return Report(summary, tuple(process_verdicts(known.facts, awake)), _findings(known.facts, summary), known.facts)
 
 
 def _findings(facts: Facts, summary: Summary) -> tuple[str, ...]:
@@ -64,7 +66,8 @@ def _findings(facts: Facts, summary: Summary) -> tuple[str, ...]:
     return sentences[: thresholds.FINDINGS]
 
 
-def _process_json(each: ProcessVerdict) -> dict[str, Any]:
+def process_json(each: ProcessVerdict) -> dict[str, Any]:
+    """Plain data of a row."""
     share = each.share
     return {
         "name": json_text(each.name),

@@ -90,10 +90,10 @@ class Session:
         self._interpreters = Interpreters(engine, self._spaces, self._unwinding)
         self._objects = Objects()
 
-    def cut_every(self, seconds: float, publish: Callable[[Capture], None]) -> None:
-        """Every so many seconds, `run` calls ``publish`` with the last interval, in a process of its own; what it
-        returns is then the rest."""
-        self.intervals = Intervals(self._engine, seconds)
+    def cut_every(self, seconds: float, publish: Callable[[Capture], None], writers: int) -> None:
+        """Every so many seconds, `run` calls ``publish`` with the last interval, in one of ``writers`` processes; what
+        it returns is then the rest."""
+        self.intervals = Intervals(self._engine, seconds, writers)
         self._publish = publish
 
     def _prepare(self, unwinding: Unwinding, interrupts: Interrupts, progress: Progress | None, wait: bool) -> None:
@@ -207,6 +207,8 @@ class Session:
         records = sink.take_interval(part.began, at, without_event)
         threads = [since_boundary(record, intervals.boundary, part.began) for record in records]
         intervals.passed()
+        for collector in collectors:
+            collector.ends(at)
 
         def write() -> None:
             bounds.finish_beside(len(threads), intervals.taken)
@@ -335,7 +337,7 @@ class Session:
 
     def _own_processes(self) -> set[int]:
         """Processes that are not part of what is traced."""
-        found = CLIENT.pids | (self._unwinding.loader.pids if self._unwinding else set())
+        found = CLIENT.pids | self._scope.ours | (self._unwinding.loader.pids if self._unwinding else set())
         return found | (self.intervals.ours if self.intervals else set())
 
     def _capture(self, sink: RecordSink, threads: list[ThreadRecord], part: Part, end: int) -> Capture:
