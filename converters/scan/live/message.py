@@ -36,7 +36,9 @@ class LiveRow:
     """The verdict as a sentence."""
     rule: str
     stack: list[str]
-    """Functions, the outermost first."""
+    """Functions of the program, the outermost first."""
+    kernel: list[str]
+    """Functions of the kernel, the outermost first."""
     threads: list[list[str]]
     """Name, thread id, and the shares of running, runnable and blocked time, and where it mostly waits."""
     more_threads: int
@@ -99,7 +101,7 @@ def _row(each: ProcessVerdict, facts: Facts, threads: dict[int, list[Thread]], l
         _ended(each.ender, each.time),
         each.told,
         each.verdict.rule if each.verdict else "",
-        _stack(each),
+        *_stack(each),
         list(map(list, _threads(shown, facts))),
         len(own) - len(shown),
     )
@@ -112,11 +114,15 @@ def _ended(ender: Ender | None, time: int) -> str:
     return f"{ender.name}{pids}: {share(ender.time, time)}"
 
 
-def _stack(each: ProcessVerdict) -> list[str]:
+def _stack(each: ProcessVerdict) -> tuple[list[str], list[str]]:
+    """Functions of the program and of the kernel where most of the time is."""
     finding = each.verdict.finding if each.verdict else None
-    if finding and finding.places:
-        return [frame.name for frame in finding.places[0].stack[-thresholds.LIVE_STACK :]]
-    return list(each.frames)
+    if not (finding and finding.places):
+        return list(each.frames), []
+    stack = finding.places[0].stack
+    kernel = [frame.name for frame in stack if frame.kind == "kernel"]
+    program = [frame.name for frame in stack if frame.kind != "kernel"]
+    return program[-thresholds.LIVE_STACK :], kernel[-thresholds.LIVE_STACK :]
 
 
 def _threads(threads: Sequence[Thread], facts: Facts) -> Iterator[tuple[str, ...]]:

@@ -27,7 +27,7 @@ HELP = (
 """Keys, and what they do."""
 _AROUND = 5
 """Lines around the rows of the table: head, answer, names of columns, note, keys."""
-_LONG = 24
+_LONG = 20
 """Columns for the name of a process."""
 _COLORS = {IDLE: "dim", "cpu": "green", "unclear": "dim", "cores": "yellow", "quota": "yellow"}
 
@@ -95,7 +95,7 @@ def _table(state: State, width: int, room: int) -> Iterator[Text]:
     place = state.place(rows)
     first = min(max(place - room // 2, 0), max(len(rows) - room, 0))
     names = max(min(_LONG, width // 4), 8)
-    heads = (("verdict", 12), ("share", 8), ("cores", 6), ("pid", 8), ("name", names))
+    heads = (("verdict", 11), ("share", 8), ("cores", 6), ("pid", 8), ("name", names))
     titles = "".join(_fit(name.capitalize(), size) + " " for name, size in heads)
     yield Text(f"  {titles}Where, and who ends it", style="dim")
     for i, row in enumerate(rows[first : first + room], first):
@@ -144,8 +144,10 @@ def _evidence(row: LiveRow | None, width: int) -> Iterator[Text]:
             yield Text(f"{_fit(printable(name), 18)} {cells}  {printable(where)}")
         if row.more_threads:
             yield Text(f"and {row.more_threads} more", style="dim")
-    if row.stack:
+    if row.stack or row.kernel:
         yield from (Text(), Text("Stack, the innermost first", style="dim"))
+        if row.kernel:
+            yield Text(f"  kernel: {' ← '.join(printable(name) for name in reversed(row.kernel))}", style="dim")
         yield from (Text(f"  {printable(name)}") for name in reversed(row.stack))
 
 
@@ -163,6 +165,8 @@ def _keys(state: State) -> Text:
 
     if state.is_typing:
         return Text("Enter: keep this filter  Escape: show all", style="dim")
+    if state.is_open:
+        return Text("Escape back  ↑ ↓ scroll  f freeze  q quit  h help", style="dim")
     order = f"{state.sort}{', reversed' if state.is_reversed else ''}"
     filtered = f"  filter: {printable(state.filter)}" if state.filter else ""
     return Text(f"s sort ({order})  / filter  Enter open  f freeze  q quit  h help{filtered}", style="dim")

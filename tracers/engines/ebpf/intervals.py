@@ -9,9 +9,10 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ....converters.base.units import duration
+from ...kernel.records import ThreadRecord
 from ...kernel.shared_memory import store_u64
 from .probes import Probes
 
@@ -141,3 +142,14 @@ class Intervals:
         """Waits for the profiles that are being written."""
         self._reap(0)
         self._memory.close()
+
+
+def started_by(writers: set[int], before: set[int], threads: Sequence[ThreadRecord]) -> set[int]:
+    """Processes among those of ``threads``, an interval, that ``writers`` have started, with their descendants.
+
+    ``before``: those of the last interval, of which some still run."""
+    made = [(record.thread.key.tgid, record.thread.creator) for record in threads if record.thread.creator]
+    ours = writers | before
+    while more := {tgid for tgid, creator in made if creator in ours} - ours:
+        ours |= more
+    return (ours - writers).intersection(record.thread.key.tgid for record in threads)
