@@ -338,6 +338,13 @@ GPU_LINES = Limit(3, "lines on GPUs and who has them open", "More are in the JSO
 SLICE_PLACES = Limit(8, "places of a process", "More in which its threads wait are only kinds of waits in slices.")
 SLICE_THREADS = Limit(16_384, "threads", "The slices of more are those of their processes.")
 IDLE_NAMED = Limit(8, "names of idle processes", "More are counted.")
+WATCHED = Limit(3, "verdicts in a line of --watch", "The first is what matters; more are in the JSON.")
+WATCHED_JSON = Limit(50, "verdicts in an object of --watch", "A line of a log has to stay short.")
+HOLDING_NAMED = Limit(3, "processes for which --when holds", "More are counted; the JSON has them.")
+HOLDING_JSON = Limit(100, "processes for which --when holds", "More are counted in the JSON, too.")
+LIVE_THREADS = Limit(20, "threads of a process", "More do not fit on the screen of --live.")
+LIVE_STACK = Limit(40, "frames of a stack", "More do not fit on the screen of --live.")
+LIVE_PROCESSES = Limit(500, "processes", "More are not sent to the screen of --live.")
 
 
 def table() -> dict[str, Threshold]:

@@ -11,6 +11,7 @@ from ..facts.facts import Facts
 from ..facts.identity import kernel_id
 from ..facts.restricted import Restricted
 from ..facts.thread_names import name_pattern
+from ..facts.wait_kinds import TOLD_BY_OTHERS
 from ..facts.wait_sums import Thread
 from ..model.waits_for import DEVICE, THREAD, Node, WaitGraph
 from ..phrases.sentences import Sentences
@@ -84,12 +85,15 @@ class ProcessVerdict:
         return finding.places[0].site.kernel if finding and finding.places else ""
 
 
-def process_verdicts(facts: Facts) -> list[ProcessVerdict]:
-    """Verdicts on all processes of user space: those at work first, by what would be saved; then the idle ones."""
+def process_verdicts(facts: Facts, awake: Collection[int] = ()) -> list[ProcessVerdict]:
+    """Verdicts on all processes of user space: those at work first, by what would be saved; then the idle ones.
+
+    ``awake``: the kernel's ids of processes that are not idle if something holds them up, though they do nothing.
+    """
     pids = {pid for pid, _ in facts.own if pid}
     graph = facts.recorded.graph if facts.recorded else None
     each, ends = Restricted(facts), _ends_by_pid(graph) if graph else {}
-    found = [_of(facts, each.of((pid,)), pid, ends) for pid in sorted(pids)]
+    found = [_of(facts, each.of((pid,)), pid, ends, kernel_id(pid) in awake) for pid in sorted(pids)]
     rows = _over_time(_together(found), facts) if facts.slices else _together(found)
     return sorted(rows, key=lambda each: (each.kind == IDLE, -each.score, -each.on_cpu, each.pids))
 
@@ -103,13 +107,14 @@ def _ends_by_pid(graph: WaitGraph) -> _Ends:
     return found
 
 
-def _of(facts: Facts, own: Facts, pid: int, ends: _Ends) -> ProcessVerdict:
+def _of(facts: Facts, own: Facts, pid: int, ends: _Ends, is_awake: bool) -> ProcessVerdict:
     judgement = judge(own)
     verdict = judgement.first
     finding = verdict.finding if verdict else None
     on_cpu = sum(times.on_cpu for times in own.threads.values())
     name = _name(own, pid)
-    is_at_work = pid in facts.at_work and verdict is not None and verdict.kind not in (IDLE, STILL)
+    is_held = is_awake and verdict is not None and verdict.wait_kind not in TOLD_BY_OTHERS
+    is_at_work = (pid in facts.at_work or is_held) and verdict is not None and verdict.kind not in (IDLE, STILL)
     if verdict is None or not is_at_work:
         return ProcessVerdict(name, (pid,), IDLE, 0, 0, on_cpu, 0.0, verdict)
     threads = finding.threads if finding else ()

@@ -31,7 +31,7 @@ from .costing import Costing
 from .folding import Folding
 from .following import Following
 from .interpreters import Interpreters
-from .intervals import Intervals
+from .intervals import Intervals, started_by
 from .later_ranks import LaterRanks
 from .lives import Lives
 from .locks import lock_rows
@@ -82,6 +82,8 @@ class Session:
         self._gone: set[int] = set()
         """Processes that had exited at the last boundary."""
         self._folding: Folding | None = None
+        self._beside: set[int] = set()
+        """Processes that those that write intervals have started."""
         self.intervals: Intervals | None = None
         self._process_events: ProcessEvents | None = None
         try:
@@ -96,10 +98,10 @@ class Session:
         self._objects = Objects()
         self._conditions.later = LaterRanks(self._spaces, self._conditions)
 
-    def cut_every(self, seconds: float, publish: Callable[[Capture], None]) -> None:
-        """Every so many seconds, `run` calls ``publish`` with the last interval, in a process of its own; what it
-        returns is then the rest."""
-        self.intervals = Intervals(self._engine, seconds)
+    def cut_every(self, seconds: float, publish: Callable[[Capture], None], writers: int) -> None:
+        """Every so many seconds, `run` calls ``publish`` with the last interval, in one of ``writers`` processes; what
+        it returns is then the rest."""
+        self.intervals = Intervals(self._engine, seconds, writers)
         self._publish = publish
 
     def _prepare(self, unwinding: Unwinding, interrupts: Interrupts, progress: Progress | None, wait: bool) -> None:
@@ -194,6 +196,8 @@ class Session:
         if self._folding:  # every row has been taken in
             self._folding.poll(lambda: None, self._own_processes(), FOREVER)
         threads = [since_boundary(record, boundary, part.began) for record in sink.threads(records)]
+        if self.intervals:
+            self._beside = started_by(self.intervals.ours, self._beside, threads)
         # A program that ran when the others were stopped may have counted a switch that came a little later.
         end = max(self._engine.stopped, *(record.end for record in threads), 0)
         capture = self._capture(sink, threads, part, end)
@@ -213,7 +217,10 @@ class Session:
         self._catch_up(sink)
         records = sink.take_interval(part.began, at, without_event)
         threads = [since_boundary(record, intervals.boundary, part.began) for record in records]
+        self._beside = started_by(intervals.ours, self._beside, threads)
         intervals.passed()
+        for collector in collectors:
+            collector.ends(at)
 
         def write() -> None:
             bounds.finish_beside(len(threads), intervals.taken)
@@ -344,8 +351,8 @@ class Session:
 
     def _own_processes(self) -> set[int]:
         """Processes that are not part of what is traced."""
-        found = CLIENT.pids | (self._unwinding.loader.pids if self._unwinding else set())
-        return found | (self.intervals.ours if self.intervals else set())
+        found = CLIENT.pids | self._scope.ours | (self._unwinding.loader.pids if self._unwinding else set())
+        return found | self._beside | (self.intervals.ours if self.intervals else set())
 
     def _capture(self, sink: RecordSink, threads: list[ThreadRecord], part: Part, end: int) -> Capture:
         """Capture of these threads from the beginning of ``part`` to ``end``, after the measures were read."""

@@ -265,6 +265,10 @@ class Collector(Protocol):
     def read(self, loaded: Object) -> None:
         """Reads its maps, after the programs were detached; or those of an interval that is over."""
 
+    def ends(self, at: int) -> None:
+        """The present interval ends at this time: what was read of later ones is not part of it."""
+        return
+
     def next(self) -> None:
         """The next interval begins: forgets what was read, and changes the slot."""
         self.slot ^= 1
