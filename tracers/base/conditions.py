@@ -80,10 +80,10 @@ class Conditions:
 
     def __init__(self, cgroups: Cgroups | None = None) -> None:
         self._cgroups = cgroups or Cgroups()
-        self.group_limits = GroupLimits()
         self._origins = Origins()
         self.later: Later | None = None
         """What finds ranks that processes got after they were started; None: nothing does."""
+        self.group_limits = GroupLimits()
         self._known: dict[int, tuple[Condition, tuple[bytes, ...]]] = {}
         """Conditions by pid, with the folders of the control groups."""
         self._waiting: deque[int] = deque()
@@ -145,9 +145,9 @@ class Conditions:
     def poll(self) -> None:
         """Called repeatedly while the trace runs."""
         self._look_at_waiting()
-        self.group_limits.poll()
         if self.later:
             self.later.poll()
+        self.group_limits.poll()
         now = time.monotonic()
         if now >= self._looked + _REFRESH:
             self._cgroups.look()
@@ -189,10 +189,10 @@ class Conditions:
         environment, ranks = variables_in(data), ranks_in(data or b"") | self._gpus(pid)
         membership = _read(pid, "cgroup", _ENVIRONMENT) or b""
         groups = self._cgroups.of(membership)
-        self.group_limits.add(pid, membership)
         origin = self._origins.of(pid, data or b"", membership, has_rank=rank_of(ranks) is not None)
         if origin and rank_of(ranks) is None and (later := self._in_memory(pid, origin.began)):
             ranks, origin.source = later | ranks, MEMORY
+        self.group_limits.add(pid, membership)
         script = script_of((line or b"").split(b"\0"))
         name = os.fsdecode(_read(pid, "comm", _VALUE) or b"").removesuffix("\n")
         self._known[pid] = Condition(cpus, (), environment, script, name, ranks, origin), groups
