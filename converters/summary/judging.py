@@ -63,7 +63,6 @@ def read(given: Profile) -> Read:
     pools = functools.partial(pools_of_libraries, profile)
     contention = contention_of(profile)
     of_all = profile.threads, contention, gil, pools, profile.neighbours, recorded, runs, profile.steps
-    objects = {each.id: each for each in profile.objects}
     labels = {each.pid: each.ranks for each in profile.processes if each.ranks}
     origins = {each.pid: each for each in profile.origins}
     kept = profile.file_locks, objects, labels, origins, profile.group_limits, slices_by_thread(profile.slices)
