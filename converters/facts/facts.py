@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 from ..model import Profile, ThreadTimes
 from ..model.file_locks import FileLock
@@ -23,6 +23,8 @@ from .thread_roles import ThreadRoles, only_waits
 from .wait_kinds import HALTED
 from .wait_objects import Objects, On, on_of
 from .wait_sums import Place, Sum, Sums, Thread
+
+_Found = TypeVar("_Found")
 
 NOWHERE: Mapping[Place, Sum] = {}
 """The waits of a thread that has none."""
@@ -97,6 +99,13 @@ class Facts:
         self.coordinators = coordinators(sums, roles.still, self._working, roles.quiet)
         """Main threads that only wait for their workers: they keep nobody waiting."""
         self._led_by_workers = {pid for pid, _ in self.coordinators}
+        self._found: dict[Callable[[Any], Any], Any] = {}
+
+    def once(self, find: Callable[[Facts], _Found]) -> _Found:
+        """Result of ``find`` for these facts, which takes long and is asked for by several: it is kept."""
+        if find not in self._found:
+            self._found[find] = find(self)
+        return cast(_Found, self._found[find])
 
     def waits_of(self, thread: Thread) -> Mapping[Place, Sum]:
         """Waits of a thread by place."""

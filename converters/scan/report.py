@@ -62,7 +62,7 @@ def report_of(profile: Profile, chosen: Whom | None = None) -> Report:
 
 def _findings(facts: Facts, summary: Summary) -> tuple[str, ...]:
     """Sentences on what the answer does not tell, if it matters beside the first verdict."""
-    judgement, words = judge(facts), Sentences(facts)
+    judgement, words = facts.once(judge), Sentences(facts)
     told = (judgement.first, judgement.second)
     least = thresholds.WORTH * judgement.first.score if judgement.first else 0.0
     others = [each for each in judgement.verdicts if each not in told and each.score >= least]

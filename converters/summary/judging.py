@@ -76,4 +76,4 @@ def _names_by_pid(shown: Profile) -> dict[int, str]:
 def judgement_of(profile: Profile) -> tuple[Facts, Judgement]:
     """Facts of a profile, and the judgement by them."""
     facts = read(profile).facts
-    return facts, judge(facts)
+    return facts, facts.once(judge)

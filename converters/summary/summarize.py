@@ -95,7 +95,7 @@ def _summarize(profile: Profile, chosen: Whom | None, known: Read | None) -> Sum
     sums, threads, roles = facts.sums, facts.threads, facts.roles
     running = running_of(facts.runs, threads)
     contention, gil = tuple(facts.contention), tuple(facts.gil)
-    judgement = judge(facts)
+    judgement = facts.once(judge)
     # Kernel threads are only traced with the whole host.
     cores = Cores(contention, profile.neighbours, whole_host=bool(roles.kernel))
     waits = _group(facts, cores)
