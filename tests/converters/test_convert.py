@@ -347,7 +347,7 @@ def test_ranks_and_gpus_of_merged_processes_are_in_every_output(suffix: str, tmp
     made = Profile([ValueType("wall", "nanoseconds")])
     for pid, rank in ((7, "31337"), (8, "41338")):
         labels = (("gpu", f"9{rank}"), ("pid", pid), ("process", "train"), ("rank", rank), ("tid", pid))
-        made.samples.append(Sample((Frame("main"), Frame(f"f{pid}")), (5,), labels))
+        made.samples.append(Sample((Frame("main"), Frame(f"f{pid}")), (5_000_000,), labels))
     source, path = tmp_path / "in.pb.gz", tmp_path / f"out.{suffix}"
     with source.open("wb") as file:
         pprof.save(made, file)
