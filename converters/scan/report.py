@@ -14,6 +14,7 @@ from ..model import Profile
 from ..model.next_step import Whom
 from ..phrases.sentences import Sentences
 from ..rules.ranking import judge
+from ..rules.straggler import told_as_late
 from ..summary.figures import Summary
 from ..summary.judging import read
 from ..summary.sharing import serialised
@@ -58,7 +59,7 @@ def report_of(profile: Profile, chosen: Whom | None = None, awake: Collection[in
     """
     known = read(profile)
     summary = summarize(profile, chosen, known)
-    jobs = jobs_report(known.facts)
+    jobs = jobs_report(known.facts, told_as_late(summary.judged.verdicts))
     return Report(
         summary, tuple(process_verdicts(known.facts, awake)), _findings(known.facts, summary), jobs, known.facts
     )

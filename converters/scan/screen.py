@@ -49,7 +49,7 @@ def _blocks(report: Report, rows: int) -> Iterator[RenderableType]:
     for sentence in summary.answer:
         yield Text(printable(sentence), style="bold")
     yield from (Text(), _host_line(report))
-    yield from jobs.blocks(report.jobs, summary.answer)
+    yield from jobs.blocks(report.jobs)
     held = [each for each in report.processes if each.kind != IDLE]
     if held:
         yield from (Text(), _table(held[:rows], summary.duration_ns))

@@ -32,7 +32,6 @@ from .folding import Folding
 from .following import Following
 from .interpreters import Interpreters
 from .intervals import Intervals, started_by
-from .later_ranks import LaterRanks
 from .lives import Lives
 from .locks import lock_rows
 from .measures.protocol import Collector, Ended, rows_of
@@ -96,7 +95,6 @@ class Session:
             self._unwinding = Unwinding(engine, self._spaces, options.unwind_bytes)
         self._interpreters = Interpreters(engine, self._spaces, self._unwinding)
         self._objects = Objects()
-        self._conditions.later = LaterRanks(self._spaces, self._conditions)
 
     def cut_every(self, seconds: float, publish: Callable[[Capture], None], writers: int) -> None:
         """Every so many seconds, `run` calls ``publish`` with the last interval, in one of ``writers`` processes; what
