@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from stallscope.converters.facts.contention import contention_of
 from stallscope.converters.facts.facts import Beside, Facts, Recorded
 from stallscope.converters.facts.gil import gil_shares
+from stallscope.converters.facts.ranks import ranks_of
 from stallscope.converters.facts.runs import add_up_runs
 from stallscope.converters.facts.started import started_processes, with_waits_for_started
 from stallscope.converters.facts.thread_roles import roles_of
@@ -212,5 +213,8 @@ def facts_of(profile: Profile, pools: Callable[[], Collection[int]] | None = Non
         objects={each.id: each for each in profile.objects},
         started=started,
         file_locks=profile.file_locks,
+        ranks=ranks_of(profile),
+        labels={each.pid: each.ranks for each in profile.processes if each.ranks},
+        origins={each.pid: each for each in profile.origins},
     )
     return Facts(sums, threads, roles_of(sums, threads), profile.duration_ns, known)

@@ -9,6 +9,7 @@ import click
 
 from ..converters import graph_options
 from ..converters.base import cli
+from .command import budget_option as budgets
 from .command import options
 from .command.engine_options import engine_options
 from .command.run import Shown, traced
@@ -41,6 +42,7 @@ LEFT_OUT = {"samples": "oncpu", "wakers": "wakeup", "locks": "locks", "ioctls": 
     metavar="MEASURE",
     help=f"Leave out a measure (repeatable): {', '.join(LEFT_OUT)}.",
 )
+@budgets.budget_option
 @click.option(
     "--from",
     "kept",
@@ -62,6 +64,8 @@ def main(**given: Any) -> int:
         given["everything"] = True
     if given["duration"] is None and not given["command"]:
         given["duration"] = SECONDS
+    if given["budget"] is None and not given.get("every"):
+        given["budget"] = budgets.DEFAULT
     scope = options.make_scope(given)
     measures = _measures({LEFT_OUT[each] for each in given["without"]})
     if any(map(needs_events, given["outputs"])):

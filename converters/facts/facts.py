@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 from ..model import Profile, ThreadTimes
 from ..model.file_locks import FileLock
 from ..model.neighbours import Neighbour
+from ..model.origins import ProcessOrigin
 from ..model.steps import Steps
 from ..model.waits_for import WaitGraph
 from . import thresholds
@@ -22,6 +23,8 @@ from .thread_roles import ThreadRoles, only_waits
 from .wait_kinds import HALTED
 from .wait_objects import Objects, On, on_of
 from .wait_sums import Place, Sum, Sums, Thread
+
+_Found = TypeVar("_Found")
 
 NOWHERE: Mapping[Place, Sum] = {}
 """The waits of a thread that has none."""
@@ -56,6 +59,10 @@ class Beside(NamedTuple):
     file_locks: Sequence[FileLock] = ()
     objects: Objects = {}  # noqa: RUF012 (likewise)
     """Files, sockets and pipes that waits are on, by id."""
+    labels: Mapping[int, Mapping[str, str]] = {}
+    """Labels of ranks and GPUs (`model.ranks`), by pid."""
+    origins: Mapping[int, ProcessOrigin] = {}
+    """Origins of processes, by pid."""
 
 
 class Facts:
@@ -76,6 +83,7 @@ class Facts:
         self.runs, self.neighbours, self.recorded = beside.runs, beside.neighbours, beside.recorded
         self.steps, self.ranks, self.started = beside.steps, beside.ranks, beside.started
         self.file_locks, self.objects = beside.file_locks, beside.objects
+        self.labels, self.origins = beside.labels, beside.origins
         self.pids_moving = frozenset(pid for pid, tid in threads if (pid, tid) not in roles.still)
         self.still_pids = frozenset(pid for pid, _ in roles.still) - self.pids_moving
         """Processes in which no thread moved."""
@@ -91,6 +99,13 @@ class Facts:
         self.coordinators = coordinators(sums, roles.still, self._working, roles.quiet)
         """Main threads that only wait for their workers: they keep nobody waiting."""
         self._led_by_workers = {pid for pid, _ in self.coordinators}
+        self._found: dict[Callable[[Any], Any], Any] = {}
+
+    def once(self, find: Callable[[Facts], _Found]) -> _Found:
+        """Result of ``find`` for these facts, which takes long and is asked for by several: it is kept."""
+        if find not in self._found:
+            self._found[find] = find(self)
+        return cast(_Found, self._found[find])
 
     def waits_of(self, thread: Thread) -> Mapping[Place, Sum]:
         """Waits of a thread by place."""
@@ -99,6 +114,10 @@ class Facts:
     def process_of(self, thread: Thread) -> str:
         """The name of its process, without a final number."""
         return self._processes[thread]
+
+    def name_of_pid(self, pid: int) -> str:
+        """The name of a process, without a final number; "" if none of its threads is known."""
+        return next((name for thread, name in self._processes.items() if thread[0] == pid), "")
 
     def name_of(self, thread: Thread) -> str:
         """Name of a thread without a final number; that of main threads is one."""

@@ -231,6 +231,11 @@ OUTLIER = Threshold(
 OUTLIER_MEDIAN = Threshold(0.25, "share of the median", "What differs by less stands out in no way that matters.")
 OUTLIER_SHARE = Threshold(0.1, "difference of shares", "The same for shares.")
 
+# Ranks of a job.
+STRAGGLER_EXCESS = Threshold(
+    0.1, "share of a rank's time above the median", "Who works longer than the others by less does not delay them much."
+)
+
 # Who had the cores.
 TAKERS_TELL = Threshold(0.01, "share of the threads' time", "A wait for a core takes a moment after each wake-up.")
 TAKER = Threshold(0.05, "share of the cores' time", "Processes with less are not named.")
@@ -308,6 +313,10 @@ TIDS_KEPT = Limit(4, "threads", "The ids of more of one name are not kept.")
 VERDICT_THREADS = Limit(64, "threads", "More of a verdict are counted in the JSON.")
 FINDINGS = Limit(3, "sentences of a scan beside its answer", "More are not read.")
 SCAN_ROWS = Limit(12, "rows of processes in a scan", "More are in the JSON.")
+RANK_ROWS = Limit(8, "rows of ranks in a scan", "More are in the JSON, those that stand out first.")
+RANK_COLUMNS = Limit(3, "kinds of waits of ranks", "More, beside the waits for other ranks, are in the JSON.")
+JOBS_SHOWN = Limit(3, "jobs of a scan", "More are in the JSON.")
+GPU_LINES = Limit(3, "lines on GPUs and who has them open", "More are in the JSON.")
 IDLE_NAMED = Limit(8, "names of idle processes", "More are counted.")
 
 

@@ -30,7 +30,7 @@ LOST: Thread = (0, 0)
 class Place:
     """A wait site, a state, and what the wait is for. Hashed and compared often, so its hash is found out once."""
 
-    __slots__ = ("_first", "_hash", "_others", "_time", "kind", "site", "state", "wait")
+    __slots__ = ("_first", "_hash", "_others", "_own_call", "_stack", "_time", "kind", "site", "state", "wait")
 
     def __init__(self, state: str, site: Site, wait: Wait) -> None:
         self.state = state
@@ -44,6 +44,10 @@ class Place:
         """The time in the first stack: most places have no other one."""
         self._others: dict[int, tuple[int, Stack]] | None = None
         """The time in each of the others, by its identity."""
+        self._stack: Stack | None = None
+        """Result of `stack`; None: not found out since the last stack was seen."""
+        self._own_call: bool | None = None
+        """Result of `is_own_call`; None: likewise."""
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Place) and self._key == other._key)
@@ -59,6 +63,7 @@ class Place:
 
     def seen(self, stack: Stack, time: int) -> None:
         """A thread waited here with this stack."""
+        self._stack = self._own_call = None
         if self._first is None or self._first is stack:
             self._first, self._time = stack, self._time + time
             return
@@ -78,6 +83,22 @@ class Place:
         one, whether they are one object, as in a file that was read, or not."""
         if self._first is None or self._others is None:
             return self._first or ()
+        if self._stack is None:
+            self._stack = self._most()
+        return self._stack
+
+    @property
+    def is_own_call(self) -> bool:
+        """Whether the program itself, and no library, makes the call in which it waits."""
+        if self._own_call is None:
+            parts = Stacks().of(self.stack)
+            caller = next((told for told in reversed(parts.user[: parts.end]) if not told.is_plumbing), None)
+            self._own_call = caller is not None and caller.is_own
+        return self._own_call
+
+    def _most(self) -> Stack:
+        """The stack of most of the time, of several."""
+        assert self._first is not None and self._others is not None
         times: Counter[tuple[object, ...]] = Counter()
         stacks: dict[tuple[object, ...], Stack] = {}
         for time, stack in ((self._time, self._first), *self._others.values()):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _Part = TypeVar("_Part")
 
-OF_THREADS = ("threads", "processes", "neighbours", "objects")
+OF_THREADS = ("threads", "processes", "origins", "neighbours", "objects")
 """Accounts, and what samples refer to: they stay when samples are left out."""
 OF_SAMPLES = ("calls", "shared", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil", "steps")
 """Names of the parts that were measured beside the samples: of no use without all samples."""
@@ -27,6 +27,8 @@ TEXTS: dict[tuple[str, str], str] = {
         (
             ("ThreadTimes", "process"),
             ("ProcessTimes", "process"),
+            ("ProcessOrigin", "process"),
+            ("Ancestor", "process"),
             ("Neighbour", "process"),
             ("CallTimes", "process"),
             ("CallIoctls", "process"),
@@ -55,6 +57,7 @@ TEXTS: dict[tuple[str, str], str] = {
         (
             ("ThreadTimes", "blocked"),
             *(("ProcessTimes", name) for name in ("cpus", "environment", "script", "ranks")),
+            *(("ProcessOrigin", name) for name in ("executable", "cgroup", "variables", "source")),
             ("CpuLimit", "cgroup"),
             *(("CallTimes", name) for name in ("name", "device", "errors", "locks", "library")),
             *(("SharedCall", name) for name in ("name", "device")),
@@ -102,7 +105,7 @@ def renamed(profile: Profile, names: Mapping[str, Callable[[str], str]]) -> dict
     return {name: [with_texts(part, rename) for part in getattr(profile, name)] for name in NAMES}
 
 
-KEYS = {("ProcessTimes", "environment"), ("ProcessTimes", "ranks")}
+KEYS = {("ProcessTimes", "environment"), ("ProcessTimes", "ranks"), ("ProcessOrigin", "variables")}
 """Dictionaries whose keys are names that we choose."""
 
 

@@ -16,6 +16,7 @@ from .file_locks import FileLock
 from .gil import GilTimes
 from .locks import LockTimes
 from .neighbours import Neighbour
+from .origins import ProcessOrigin
 from .processes import ProcessTimes
 from .remarks import Comment
 from .samples import Sample, ValueType
@@ -101,6 +102,8 @@ class Profile:
     """Critical path of one thread, through the threads of `scheduling`; dropped with it."""
     processes: list[ProcessTimes] = field(default_factory=list)
     """Empty if not recorded."""
+    origins: list[ProcessOrigin] = field(default_factory=list)
+    """Origins of the processes; empty if not recorded."""
     neighbours: list[Neighbour] = field(default_factory=list)
     """Processes that were not traced and used most of the cores' time; empty if not recorded."""
     objects: list[WaitObject] = field(default_factory=list)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -50,7 +51,7 @@ class Finding:
     on: On | None = None
     """File, socket or pipe that most of the time of waits is on; None if it is not known."""
 
-    @property
+    @functools.cached_property
     def pids(self) -> frozenset[int]:
         return frozenset(pid for pid, _ in self.threads)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.identity import kernel_id
-from ..facts.restricted import of_processes
+from ..facts.restricted import Restricted
 from ..facts.thread_names import name_pattern
 from ..facts.wait_sums import Thread
 from ..model.waits_for import DEVICE, THREAD, Node, WaitGraph
@@ -17,6 +17,11 @@ from ..phrases.sentences import Sentences
 from ..rules.busy import Busy
 from ..rules.ranking import judge
 from ..rules.verdict import IDLE, STILL, Verdict
+
+_End = tuple[Node, tuple[str, int], int]
+"""End of waits: who waited; the name and the process that ended them, 0 for a device; the time in ns."""
+_Ends = dict[int, list[_End]]
+"""Ends of waits by others, by the pid of who waited, as the kernel knows it."""
 
 
 @dataclass(frozen=True)
@@ -78,12 +83,22 @@ def process_verdicts(facts: Facts) -> list[ProcessVerdict]:
     """Verdicts on all processes of user space: those at work first, by what would be saved; then the idle ones."""
     pids = {pid for pid, _ in facts.own if pid}
     graph = facts.recorded.graph if facts.recorded else None
-    found = [_of(facts, pid, graph) for pid in sorted(pids)]
+    each = Restricted(facts)
+    ends = _ends_by_pid(graph) if graph else {}
+    found = [_of(facts, each.of((pid,)), pid, ends) for pid in sorted(pids)]
     return sorted(_together(found), key=lambda each: (each.kind == IDLE, -each.score, -each.on_cpu, each.pids))
 
 
-def _of(facts: Facts, pid: int, graph: WaitGraph | None) -> ProcessVerdict:
-    own = of_processes(facts, (pid,))
+def _ends_by_pid(graph: WaitGraph) -> _Ends:
+    found: _Ends = defaultdict(list)
+    for (victim, end), part in graph.ends.items():
+        if end.kind in (THREAD, DEVICE) and end.pid != victim.pid:
+            name = graph.names[end][0] if end.kind == THREAD else end.name
+            found[victim.pid].append((victim, (name, end.pid if end.kind == THREAD else 0), part))
+    return found
+
+
+def _of(facts: Facts, own: Facts, pid: int, ends: _Ends) -> ProcessVerdict:
     judgement = judge(own)
     verdict = judgement.first
     finding = verdict.finding if verdict else None
@@ -94,7 +109,7 @@ def _of(facts: Facts, pid: int, graph: WaitGraph | None) -> ProcessVerdict:
         return ProcessVerdict(name, (pid,), IDLE, 0, 0, on_cpu, 0.0, verdict)
     threads = finding.threads if finding else ()
     time, wall = _times(verdict)
-    ender = _ender(graph, threads, time) if graph else None
+    ender = _ender(ends.get(kernel_id(pid), ()), threads, time)
     told = Sentences(own).of(verdict)
     return ProcessVerdict(name, (pid,), verdict.kind, time, wall, on_cpu, verdict.score, verdict, ender, told)
 
@@ -112,18 +127,14 @@ def _name(facts: Facts, pid: int) -> str:
     return main.process if main else next(times.process for times in facts.threads.values())
 
 
-def _ender(graph: WaitGraph, threads: Iterable[Thread], time: int) -> Ender | None:
-    """The process, or the device, that ends most of the waits of these threads; None if none ends much of ``time``."""
+def _ender(ends: Iterable[_End], threads: Iterable[Thread], time: int) -> Ender | None:
+    """The process, or the device, that ends most of the waits of these threads of one process; None if none ends much
+    of ``time``."""
     victims = {Node(THREAD, kernel_id(pid), kernel_id(tid)) for pid, tid in threads}
-    pids = {victim.pid for victim in victims}
     times: Counter[tuple[str, int]] = Counter()
-    for (victim, end), part in graph.ends.items():
-        if victim not in victims or end.pid in pids:
-            continue
-        if end.kind == THREAD:
-            times[graph.names[end][0], end.pid] += part
-        elif end.kind == DEVICE:
-            times[end.name, 0] += part
+    for victim, ender, part in ends:
+        if victim in victims:
+            times[ender] += part
     (name, pid), most = max(times.items(), key=lambda entry: (entry[1], entry[0]), default=(("", 0), 0))
     return Ender(name, (pid,) if pid else (), most) if 0 < thresholds.BLAMED * time <= most else None
 

@@ -17,6 +17,7 @@ from ..summary.figures import Summary
 from ..summary.judging import read
 from ..summary.sharing import serialised
 from ..summary.summarize import summarize
+from .jobs import Jobs, jobs_report
 from .process_verdicts import Ender, ProcessVerdict, process_verdicts
 
 SCHEMA_VERSION = 1
@@ -31,6 +32,7 @@ class Report:
     """Rows for all processes: those at work first, by what would be saved."""
     findings: tuple[str, ...]
     """Sentences on other troubles than those of the answer, the most important first."""
+    jobs: Jobs
     facts: Facts = field(repr=False)
     """Facts of which the verdicts are made."""
 
@@ -39,6 +41,8 @@ class Report:
         return {
             "scan_version": SCHEMA_VERSION,
             "processes": [_process_json(each) for each in self.processes],
+            "jobs": self.jobs.to_json(),
+            "gpus": self.jobs.gpus_json(),
             "findings": [json_text(each) for each in self.findings],
             "summary": self.summary.to_json(),
         }
@@ -51,12 +55,13 @@ def report_of(profile: Profile, chosen: Whom | None = None) -> Report:
     """
     known = read(profile)
     summary = summarize(profile, chosen, known)
-    return Report(summary, tuple(process_verdicts(known.facts)), _findings(known.facts, summary), known.facts)
+    jobs = jobs_report(known.facts)
+    return Report(summary, tuple(process_verdicts(known.facts)), _findings(known.facts, summary), jobs, known.facts)
 
 
 def _findings(facts: Facts, summary: Summary) -> tuple[str, ...]:
     """Sentences on what the answer does not tell, if it matters beside the first verdict."""
-    judgement, words = judge(facts), Sentences(facts)
+    judgement, words = facts.once(judge), Sentences(facts)
     told = (judgement.first, judgement.second)
     least = thresholds.WORTH * judgement.first.score if judgement.first else 0.0
     others = [each for each in judgement.verdicts if each not in told and each.score >= least]

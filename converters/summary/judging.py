@@ -61,7 +61,9 @@ def read(given: Profile) -> Read:
     contention = contention_of(profile)
     of_all = profile.threads, contention, gil, pools, profile.neighbours, recorded, runs, profile.steps
     objects = {each.id: each for each in profile.objects}
-    beside = Beside(*of_all, ranks_of(profile), started, profile.file_locks, objects)
+    labels = {each.pid: each.ranks for each in profile.processes if each.ranks}
+    origins = {each.pid: each for each in profile.origins}
+    beside = Beside(*of_all, ranks_of(profile), started, profile.file_locks, objects, labels, origins)
     return Read(profile, before, Facts(sums, threads, roles, profile.duration_ns, beside))
 
 
@@ -74,4 +76,4 @@ def _names_by_pid(shown: Profile) -> dict[int, str]:
 def judgement_of(profile: Profile) -> tuple[Facts, Judgement]:
     """Facts of a profile, and the judgement by them."""
     facts = read(profile).facts
-    return facts, judge(facts)
+    return facts, facts.once(judge)

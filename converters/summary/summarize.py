@@ -95,7 +95,7 @@ def _summarize(profile: Profile, chosen: Whom | None, known: Read | None) -> Sum
     sums, threads, roles = facts.sums, facts.threads, facts.roles
     running = running_of(facts.runs, threads)
     contention, gil = tuple(facts.contention), tuple(facts.gil)
-    judgement = judge(facts)
+    judgement = facts.once(judge)
     # Kernel threads are only traced with the whole host.
     cores = Cores(contention, profile.neighbours, whole_host=bool(roles.kernel))
     waits = _group(facts, cores)
@@ -141,7 +141,7 @@ def _summarize(profile: Profile, chosen: Whom | None, known: Read | None) -> Sum
     step = next_command(told, bool(running), own, summary.waits, chosen) if profile.duration_ns else None
     if running:
         step = after_samples(step, told, hot_function(profile), own, chosen)
-    of_gil, blamed = _of_gil(summary, judgement), ""
+    of_gil, blamed = _of_gil(summary, judgement), Sentences(facts).late(judgement)
     if facts.recorded:
         blamed = Sentences(facts).blamed(judgement)
         if profile.critical is None:

@@ -78,6 +78,7 @@ def traced(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...]
         kernel_addresses=given["kernel_addresses"],
         every=given.get("every"),
         publish=functools.partial(_publish, results, stem) if results.every else None,
+        budget=given.get("budget") or 0.0,
         gives_up=True,
     )
     if (done := engine.instead(request, f"trace-{stem}")) is not None:

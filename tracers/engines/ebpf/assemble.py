@@ -94,6 +94,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         duration_ns=capture.stopped - capture.began,
         threads=[names.times(record) for record in capture.threads],
         processes=names.processes(capture.conditions),
+        origins=names.origins(capture.conditions),
         lost=lost,
         comments=[
             *said,

@@ -11,6 +11,7 @@ from ....converters.model.asked_values import AskedValues
 from ....converters.model.call_ioctls import CallIoctls
 from ....converters.model.copies import Copies
 from ....converters.model.file_locks import FileLock
+from ....converters.model.remarks import Comment
 from ....converters.model.sharing import SharedCall
 from ....converters.model.wait_objects import WaitObject
 from ...base.conditions import Condition
@@ -53,7 +54,7 @@ class Capture:
     lost_process_events: int
     lives: Lives
     spaces: ProcessSpaces
-    notes: list[str] = field(default_factory=list)
+    notes: list[Comment] = field(default_factory=list)
     exit_status: int | None = None
     """Exit status of the launched command; None: there was none, or it goes on."""
     ends: dict[int, int] = field(default_factory=dict)

@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
+from ....converters.model.remarks import Comment
 from ...base import procfs
 from ...base.conditions import Conditions
 from ...base.file_locks import FileLocks
@@ -26,10 +27,12 @@ from ...symbols.process import NO_PID, ProcessSpaces
 from ..ends import Ends
 from .bounds import Bounds, await_last_switches
 from .capture import Capture, Part, by_demand, stacks_of
+from .costing import Costing
 from .folding import Folding
 from .following import Following
 from .interpreters import Interpreters
 from .intervals import Intervals
+from .later_ranks import LaterRanks
 from .lives import Lives
 from .locks import lock_rows
 from .measures.protocol import Collector, Ended, rows_of
@@ -55,7 +58,7 @@ _ADOPT_SLICE = 0.05
 class Session:
     """Runs an engine until the duration is over, the targets are gone, the command ended, or a signal."""
 
-    def __init__(self, engine: Probes, launch: Launch | None, duration: float | None) -> None:
+    def __init__(self, engine: Probes, launch: Launch | None, duration: float | None, *, budget: float = 0.0) -> None:
         """Takes over an engine made with `on_record` of `RecordSink`."""
         self._engine = engine
         self._scope: Scope = engine.options.scope
@@ -70,7 +73,8 @@ class Session:
                 self._spaces.listeners.append(collector.mapped)
         self._to_adopt: deque[int] = deque()
         self._following = Following(self._scope, self._spaces, self._conditions, self._to_adopt)
-        self._notes: list[str] = []
+        self._notes: list[Comment] = []
+        self._costing = Costing(engine, budget, self._own_processes)
         self._next_look = 0.0
         self._bounds: Bounds | None = None
         """Once the trace begins."""
@@ -89,6 +93,7 @@ class Session:
             self._unwinding = Unwinding(engine, self._spaces, options.unwind_bytes)
         self._interpreters = Interpreters(engine, self._spaces, self._unwinding)
         self._objects = Objects()
+        self._conditions.later = LaterRanks(self._spaces, self._conditions)
 
     def cut_every(self, seconds: float, publish: Callable[[Capture], None]) -> None:
         """Every so many seconds, `run` calls ``publish`` with the last interval, in a process of its own; what it
@@ -149,6 +154,7 @@ class Session:
                 self._poll(sink)
                 part = self._keep_within(bounds, sink, part, on_poll)
             self._file_locks.finish()
+            self._notes += self._costing.finish()
             if not interrupts.requested and ends.reached():
                 await_last_switches(self._engine, sink)
             if self.intervals and (at := self.intervals.withdraw()):
@@ -183,8 +189,7 @@ class Session:
         self._interpreters.finish()
         self._objects.finish()
         boundary = self.intervals.boundary if self.intervals else 0
-        if self._folding:
-            # Every row has been taken in.
+        if self._folding:  # every row has been taken in
             self._folding.poll(lambda: None, self._own_processes(), FOREVER)
         threads = [since_boundary(record, boundary, part.began) for record in sink.threads(records)]
         # A program that ran when the others were stopped may have counted a switch that came a little later.
@@ -247,6 +252,7 @@ class Session:
         if bounded and not seeds:
             raise self._scope.untraceable()
         self._take_in(seeds)
+        self._costing.begin()
         return Part(self._engine.began, wall, counters)
 
     def _release(self, launch: Launch) -> None:
@@ -276,6 +282,7 @@ class Session:
             self._to_adopt.extend(pid for pid in collector.newcomers() if pid not in self._spaces.processes)
         self._conditions.poll()
         self._file_locks.poll()
+        self._costing.poll()
 
     def _look_for_newcomers(self) -> None:
         begin = time.monotonic()

@@ -211,6 +211,11 @@ class Collector(Protocol):
         """Takes out what its tables in the kernel hold; the programs may be running."""
         return
 
+    def stepped_calls(self) -> int:
+        """Number of calls so far of functions with probes at which the kernel has to execute an instruction by itself.
+        To be compared with an earlier one: it can become less."""
+        return 0
+
     def totals(self) -> Totals | None:
         """Totals that it has taken out of its tables; its rare rows may be folded. None without tables."""
         return None
