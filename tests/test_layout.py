@@ -22,6 +22,7 @@ SHARED_PROBES = {
     "events": "what trace-func counts",
     "gil": "Python's interpreter lock, for the commands that show waits",
     "locks": "locks, for trace-wakeup",
+    "faults": "addresses of page faults, for what waits are on",
     "python_steps": "calls of Python functions, for --step",
     "sched": "the scheduler's events, for every measure",
     "timeline": "the scheduler's events one by one, for the commands that write a timeline",
@@ -32,7 +33,12 @@ SHARED_PROBES = {
 TESTED_ELSEWHERE: dict[str, str] = {
     "tracers/symbols/one.py": "what process.py knows of one: tests/tracers/symbols/test_process.py",
     "converters/model/sites.py": "a tuple without logic",
-    **dict.fromkeys(("converters/model/display.py", "converters/model/wait_objects.py"), "dataclasses without logic"),
+    **dict.fromkeys(
+        ("converters/model/display.py", "converters/model/group_limits.py", "converters/model/wait_objects.py"),
+        "dataclasses without logic",
+    ),
+    "tracers/base/addresses.py": "with whole tables: tests/tracers/base/test_socket_tables.py",
+    "tracers/engines/ebpf/faults.py": "a program in the kernel: tests/live/test_wait_objects.py",
     "converters/phrases/doing.py": "with what it tells: tests/converters/rules/test_doing.py",
     "converters/phrases/ends_with.py": "with what it tells: tests/converters/rules/test_ends_with.py",
     "converters/phrases/locks.py": "with what it tells: tests/converters/rules/test_holder.py",

@@ -29,6 +29,7 @@ def with_own_ids(profile: Profile) -> Profile:
     uses = {life for call in calls for life in (call.pid_life, call.tid_life)}
     parts: list[CallIoctls | Copies] = [*profile.call_ioctls, *profile.copies]
     uses |= {part.pid_life for part in parts}
+    uses |= {each.pid_life for each in profile.origins}
     uses |= {life for each in profile.slices for life in (each.pid_life, each.tid_life)}
     uses |= {life for times in profile.threads for life in (times.pid_life, times.tid_life)}
     if not lives and uses <= {1}:
@@ -48,6 +49,9 @@ def with_own_ids(profile: Profile) -> Profile:
         replace(process, pid=ids.process(process.pid, process.pid_life, process.process), pid_life=1)
         for process in profile.processes
     ]
+    origins = [
+        replace(each, pid=ids.process(each.pid, each.pid_life, each.process), pid_life=1) for each in profile.origins
+    ]
     slices = [ids.slices(each) for each in profile.slices]
     timed = [ids.call(call) for call in profile.calls]
     made = [replace(part, pid=ids.process(part.pid, part.pid_life, part.process), pid_life=1) for part in parts]
@@ -56,6 +60,7 @@ def with_own_ids(profile: Profile) -> Profile:
         samples=samples,
         threads=threads,
         processes=processes,
+        origins=origins,
         calls=timed,
         call_ioctls=[part for part in made if isinstance(part, CallIoctls)],
         copies=[part for part in made if isinstance(part, Copies)],

@@ -14,6 +14,7 @@ from ..rules.verdict import IDLE
 from ..summary.render import lost_line
 from ..summary.tables import table
 from ..summary.terminal import ENDLESS, encodable, has_color, printed, size_of
+from . import jobs
 from .over_time import OverTime, legend
 from .process_verdicts import Ender, ProcessVerdict, idle_names
 from .report import Report
@@ -48,6 +49,7 @@ def _blocks(report: Report, rows: int) -> Iterator[RenderableType]:
     for sentence in summary.answer:
         yield Text(printable(sentence), style="bold")
     yield from (Text(), _host_line(report))
+    yield from jobs.blocks(report.jobs)
     held = [each for each in report.processes if each.kind != IDLE]
     if held:
         yield from (Text(), _table(held[:rows], summary.duration_ns))

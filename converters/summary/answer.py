@@ -148,7 +148,7 @@ def _is_endless(verdict: Verdict, facts: Facts) -> bool:
 
 
 def with_blame(sentences: tuple[str, ...], blamed: str) -> tuple[str, ...]:
-    """The sentences of an answer, and after the first one with whom waits end."""
+    """The sentences of an answer, and after the first one who is ``blamed``: ends waits, has a lock, or is late."""
     return (*sentences[:1], blamed, *sentences[1:]) if blamed else sentences
 
 

@@ -96,6 +96,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         duration_ns=capture.stopped - capture.began,
         threads=[names.times(record) for record in capture.threads],
         processes=names.processes(capture.conditions),
+        origins=names.origins(capture.conditions),
         lost=lost,
         comments=[
             *said,
@@ -114,6 +115,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         steps=_steps(scheduling),
         neighbours=_neighbours(capture, wakers),
         objects=capture.objects,
+        group_limits=capture.group_limits,
         slices=slices,
     )
 

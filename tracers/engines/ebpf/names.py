@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ....converters.model import Labels, ThreadTimes, wait_objects
+from ....converters.model.origins import ProcessOrigin
 from ....converters.model.processes import LATENCY_BUCKETS, ProcessTimes, latency_bucket
 from ....converters.model.states import RUNNABLE as WAITS_FOR_CORE
 from ...base.conditions import Condition
@@ -159,6 +161,16 @@ class Names:
                 )
             )
         return made
+
+    def origins(self, conditions: Mapping[int, Condition]) -> list[ProcessOrigin]:
+        """Origins of the processes with threads, as far as they are known."""
+        numbers = dict.fromkeys(record.thread.key.tgid for record in self._records)
+        known = ((number, conditions[number].origin) for number in numbers if number in conditions)
+        return [
+            replace(origin, pid=self.pid(number)[0], process=self.process(number), pid_life=self.pid(number)[1])
+            for number, origin in known
+            if origin
+        ]
 
     def title(self, what: str) -> str:
         """``what`` and the processes that were traced: "Off-CPU time of 3 × python3"."""

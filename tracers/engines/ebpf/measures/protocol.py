@@ -215,6 +215,11 @@ class Collector(Protocol):
         """Takes out what its tables in the kernel hold; the programs may be running."""
         return
 
+    def stepped_calls(self) -> int:
+        """Number of calls so far of functions with probes at which the kernel has to execute an instruction by itself.
+        To be compared with an earlier one: it can become less."""
+        return 0
+
     def totals(self) -> Totals | None:
         """Totals that it has taken out of its tables; its rare rows may be folded. None without tables."""
         return None
@@ -259,6 +264,10 @@ class Collector(Protocol):
 
     def read(self, loaded: Object) -> None:
         """Reads its maps, after the programs were detached; or those of an interval that is over."""
+
+    def ends(self, at: int) -> None:
+        """The present interval ends at this time: what was read of later ones is not part of it."""
+        return
 
     def next(self) -> None:
         """The next interval begins: forgets what was read, and changes the slot."""
