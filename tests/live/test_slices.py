@@ -122,10 +122,11 @@ def test_slices_are_those_of_the_events(trace: Trace, shape: Shape) -> None:
     traced = trace("work_and_rest", 5, 30_000, 170_000, measures=measures, shape=shape)
     assert traced.profile.scheduling
     check_closure(traced)
-    mine, other = sums(traced.profile), from_events(traced.profile.scheduling, 100 * MS)
+    (length,) = {each.length for each in traced.profile.slices}  # longer ones on a busy machine
+    mine, other = sums(traced.profile), from_events(traced.profile.scheduling, length)
     assert mine.keys() == other.keys()
     for tid, of in mine.items():
-        assert len(of) == len(other[tid]) > 9
+        assert len(of) == len(other[tid]) > 5
         # An account begins when the thread is found; that it was blocked since the trace began is known from its event.
         of[0]["blocked"] += sum(other[tid][0].values()) - sum(of[0].values())
         for one, two in zip(of, other[tid], strict=True):
