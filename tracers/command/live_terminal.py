@@ -21,6 +21,7 @@ from rich.live import Live
 
 from ...converters.base.text import printable
 from ...converters.scan.live.keys import keys
+from ...converters.scan.live.message import LAST
 from ...converters.scan.live.message import read as read_message
 from ...converters.scan.live.state import State
 from ...converters.scan.live.view import lines, page
@@ -48,9 +49,10 @@ def show(intervals: int, heard: int, tracer: int) -> None:
     capabilities.give_up_all_but(frozenset())
     said = _Lines(heard)
     try:
-        if _is_lasting(intervals):
+        begin = _begin(intervals)
+        if begin is not None:
             with _keys_at_once(), _screen() as live:
-                _Loop(live, intervals, said, tracer).run()
+                _Loop(live, intervals, said, tracer, begin).run()
     finally:
         said.read()
         for line in said.last:
@@ -61,11 +63,14 @@ def _leave(_number: int, _frame: FrameType | None) -> NoReturn:
     raise SystemExit(1)
 
 
-def _is_lasting(intervals: int) -> bool:
-    """Whether the trace does not end at once."""
+def _begin(intervals: int) -> bytes | None:
+    """The bytes that come within `_PATIENCE`; None if the trace has ended by then."""
     with selectors.DefaultSelector() as selector:
         selector.register(intervals, selectors.EVENT_READ)
-        return not selector.select(_PATIENCE)
+        if not selector.select(_PATIENCE):
+            return b""
+    data = os.read(intervals, 1 << 16)
+    return data if data not in (b"", LAST) else None
 
 
 @contextmanager
@@ -86,6 +91,8 @@ def _keys_at_once() -> Iterator[None]:
 @contextmanager
 def _screen() -> Iterator[Live]:
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # it is a terminal
+    for name in ("COLUMNS", "LINES"):  # the size that it had once
+        os.environ.pop(name, None)
     console = Console(markup=False, emoji=False, highlight=False)
     live = Live(console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
     with live:
@@ -93,11 +100,11 @@ def _screen() -> Iterator[Live]:
 
 
 class _Loop:
-    def __init__(self, live: Live, intervals: int, said: _Lines, tracer: int) -> None:
+    def __init__(self, live: Live, intervals: int, said: _Lines, tracer: int, begin: bytes) -> None:
         self._live, self._intervals, self._said, self._tracer = live, intervals, said, tracer
         self._state = State()
         self._typed = b""
-        self._sent = b""
+        self._sent = begin
         self._is_over = False
         self._resized, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.signal(signal.SIGWINCH, lambda _number, _frame: None)

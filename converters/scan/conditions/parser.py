@@ -101,7 +101,7 @@ class _Parser:
 
     def _verdict(self) -> TextComparison:
         self._take()
-        is_equal = self._equality("the verdict")
+        is_equal = self._equality()
         token = self._seen
         if token.kind not in (WORD, TEXT) or token.text not in KINDS:
             what = f"no kind of verdict{_meant(token.text, KINDS)}"
@@ -110,15 +110,15 @@ class _Parser:
 
     def _name(self) -> TextComparison:
         self._take()
-        is_equal = self._equality("the name")
+        is_equal = self._equality()
         if self._seen.kind != TEXT:
-            raise self._unexpected("a quoted name, in which * stands for anything, such as 'train*'")
+            raise self._unexpected("a quoted name such as 'train*'")
         return TextComparison("name", is_equal, self._take().text)
 
-    def _equality(self, what: str) -> bool:
+    def _equality(self) -> bool:
         sign = self._took("==", "!=")
         if not sign:
-            raise self._unexpected(f"'==' or '!=', with which {what} is compared")
+            raise self._unexpected("'==' or '!='")
         return sign == "=="
 
     def _quantity(self) -> Quantity:
@@ -128,7 +128,7 @@ class _Parser:
         whose = self._seen
         is_known = whose.kind == WORD and whose.text in (words.MAIN, words.WORKERS, words.PROCESS)
         if whose.kind != TEXT and not is_known:
-            raise self._unexpected("main, workers, process, or a quoted name of threads such as 'io-*'")
+            raise self._unexpected("main, workers, process or a quoted name of threads such as 'io-*'")
         self._take()
         if not self._took(")"):
             raise self._unexpected("')'")

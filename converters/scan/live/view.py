@@ -168,8 +168,8 @@ def _keys(state: State) -> Text:
     if state.is_open:
         return Text("Escape back  ↑ ↓ scroll  f freeze  q quit  h help", style="dim")
     order = f"{state.sort}{', reversed' if state.is_reversed else ''}"
-    filtered = f"  filter: {printable(state.filter)}" if state.filter else ""
-    return Text(f"s sort ({order})  / filter  Enter open  f freeze  q quit  h help{filtered}", style="dim")
+    filtered = f" ({printable(state.filter)})" if state.filter else ""
+    return Text(f"s sort ({order})  / filter{filtered}  Enter open  f freeze  q quit  h help", style="dim")
 
 
 def _console() -> Console:

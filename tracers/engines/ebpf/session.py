@@ -29,7 +29,7 @@ from .capture import Capture, Part, by_demand, stacks_of
 from .folding import Folding
 from .following import Following
 from .interpreters import Interpreters
-from .intervals import Intervals, started_by
+from .intervals import Intervals
 from .lives import Lives
 from .locks import lock_rows
 from .measures.protocol import Collector, Ended, rows_of
@@ -77,8 +77,6 @@ class Session:
         self._gone: set[int] = set()
         """Processes that had exited at the last boundary."""
         self._folding: Folding | None = None
-        self._beside: set[int] = set()
-        """Processes that those that write intervals have started."""
         self.intervals: Intervals | None = None
         self._process_events: ProcessEvents | None = None
         try:
@@ -190,7 +188,7 @@ class Session:
             self._folding.poll(lambda: None, self._own_processes(), FOREVER)
         threads = [since_boundary(record, boundary, part.began) for record in sink.threads(records)]
         if self.intervals:
-            self._beside = started_by(self.intervals.ours, self._beside, threads)
+            self.intervals.note(threads)
         # A program that ran when the others were stopped may have counted a switch that came a little later.
         end = max(self._engine.stopped, *(record.end for record in threads), 0)
         capture = self._capture(sink, threads, part, end)
@@ -210,8 +208,7 @@ class Session:
         self._catch_up(sink)
         records = sink.take_interval(part.began, at, without_event)
         threads = [since_boundary(record, intervals.boundary, part.began) for record in records]
-        self._beside = started_by(intervals.ours, self._beside, threads)
-        intervals.passed()
+        intervals.passed(threads)
         for collector in collectors:
             collector.ends(at)
 
@@ -343,7 +340,7 @@ class Session:
     def _own_processes(self) -> set[int]:
         """Processes that are not part of what is traced."""
         found = CLIENT.pids | self._scope.ours | (self._unwinding.loader.pids if self._unwinding else set())
-        return found | self._beside | (self.intervals.ours if self.intervals else set())
+        return found | (self.intervals.ours | self.intervals.beside if self.intervals else set())
 
     def _capture(self, sink: RecordSink, threads: list[ThreadRecord], part: Part, end: int) -> Capture:
         """Capture of these threads from the beginning of ``part`` to ``end``, after the measures were read."""
