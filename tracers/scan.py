@@ -9,18 +9,24 @@ import click
 
 from ..converters import graph_options
 from ..converters.base import cli
+from .command import budget_option as budgets
 from .command import options
 from .command.engine_options import engine_options
 from .command.run import Shown, traced
 from .command.scan_results import ScanResults, needs_events, show_again
 from .command.watch_options import prepare, watch_options
 from .measures.commands import SCAN
+from .measures.offcpu import OffCpu
 from .measures.oncpu import OnCpu
 from .measures.protocol import Measure
 from .measures.timeline import Timeline
 
 SECONDS = 10.0
 """Length of a scan of processes that run already."""
+SLICES = 10
+"""Number of slices in which a scan shows what each process did."""
+FIRST_SLICE = 100_000_000
+"""ns of a slice at the beginning of a scan whose length is not known."""
 LEFT_OUT = {"samples": "oncpu", "wakers": "wakeup", "locks": "locks", "ioctls": "ioctl", "calls": "calls"}
 """Names of measures by what --without takes."""
 
@@ -42,6 +48,7 @@ LEFT_OUT = {"samples": "oncpu", "wakers": "wakeup", "locks": "locks", "ioctls": 
     metavar="MEASURE",
     help=f"Leave out a measure (repeatable): {', '.join(LEFT_OUT)}.",
 )
+@budgets.budget_option
 @click.option(
     "--from",
     "kept",
@@ -65,8 +72,12 @@ def main(**given: Any) -> int:
         given["everything"] = True
     if given["duration"] is None and not given["command"] and not goes_on:
         given["duration"] = SECONDS
+    if given["budget"] is None and not given.get("every"):
+        given["budget"] = budgets.DEFAULT
     scope = options.make_scope(given)
     measures = _measures({LEFT_OUT[each] for each in given["without"]})
+    if not goes_on and not given.get("every"):
+        measures = _sliced(measures, given["duration"])
     if any(map(needs_events, given["outputs"])) or given["when"]:
         measures = _with_events(measures, every_switch=given["everything"])
     if not goes_on:
@@ -83,6 +94,13 @@ def main(**given: Any) -> int:
 
 def _measures(left_out: set[str]) -> tuple[Measure, ...]:
     return tuple(each for each in SCAN if each.name not in left_out)
+
+
+def _sliced(measures: tuple[Measure, ...], seconds: float | None) -> tuple[Measure, ...]:
+    """The measures, with the times of waits in slices: their number of a trace of so many ``seconds``; short ones,
+    which become longer, if it is not known how long it will take."""
+    length = round(seconds * 1e9 / SLICES) if seconds else FIRST_SLICE
+    return tuple(replace(each, slice=max(length, 1)) if isinstance(each, OffCpu) else each for each in measures)
 
 
 def _with_events(measures: tuple[Measure, ...], *, every_switch: bool) -> tuple[Measure, ...]:

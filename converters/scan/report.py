@@ -14,10 +14,13 @@ from ..model import Profile
 from ..model.next_step import Whom
 from ..phrases.sentences import Sentences
 from ..rules.ranking import judge
+from ..rules.straggler import told_as_late
 from ..summary.figures import Summary
 from ..summary.judging import read
 from ..summary.sharing import serialised
 from ..summary.summarize import summarize
+from . import over_time
+from .jobs import Jobs, jobs_report
 from .process_verdicts import Ender, ProcessVerdict, process_verdicts
 
 SCHEMA_VERSION = 1
@@ -32,6 +35,7 @@ class Report:
     """Rows for all processes: those at work first, by what would be saved."""
     findings: tuple[str, ...]
     """Sentences on other troubles than those of the answer, the most important first."""
+    jobs: Jobs
     facts: Facts = field(repr=False)
     """Facts of which the verdicts are made."""
 
@@ -40,6 +44,8 @@ class Report:
         return {
             "scan_version": SCHEMA_VERSION,
             "processes": [process_json(each) for each in self.processes],
+            "jobs": self.jobs.to_json(),
+            "gpus": self.jobs.gpus_json(),
             "findings": [json_text(each) for each in self.findings],
             "summary": self.summary.to_json(),
         }
@@ -53,12 +59,15 @@ def report_of(profile: Profile, chosen: Whom | None = None, awake: Collection[in
     """
     known = read(profile)
     summary = summarize(profile, chosen, known)
-    return Report(summary, tuple(process_verdicts(known.facts, awake)), _findings(known.facts, summary), known.facts)
+    jobs = jobs_report(known.facts, told_as_late(summary.judged.verdicts))
+    return Report(
+        summary, tuple(process_verdicts(known.facts, awake)), _findings(known.facts, summary), jobs, known.facts
+    )
 
 
 def _findings(facts: Facts, summary: Summary) -> tuple[str, ...]:
     """Sentences on what the answer does not tell, if it matters beside the first verdict."""
-    judgement, words = judge(facts), Sentences(facts)
+    judgement, words = facts.once(judge), Sentences(facts)
     told = (judgement.first, judgement.second)
     least = thresholds.WORTH * judgement.first.score if judgement.first else 0.0
     others = [each for each in judgement.verdicts if each not in told and each.score >= least]
@@ -81,6 +90,7 @@ def process_json(each: ProcessVerdict) -> dict[str, Any]:
         "frames": [json_text(frame) for frame in each.frames],
         "kernel_wait": json_text(each.kernel),
         "ended_by": each.ender and _ender_json(each.ender),
+        "slices": over_time.to_json(each.over),
     }
 
 

@@ -80,6 +80,7 @@ def traced(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...]
         every=given.get("every"),
         publish=functools.partial(_publish, results, stem) if results.every else None,
         prepare=results.prepare,
+        budget=given.get("budget") or 0.0,
         writers=results.writers,
         gives_up=True,
     )

@@ -49,6 +49,8 @@ class Request:
     """Stacks with Python functions have the native ones of the interpreter itself, too."""
     kernel_addresses: bool = False
     """Addresses of the kernel's code and locks are told as they are."""
+    budget: float = 0.0
+    """Share of the traced threads' time that the trace may take; 0: any, and it is not measured."""
     gives_up: bool = field(default=False, compare=False)
     """Rights are given up as soon as they are not needed: for a process that ends with the trace."""
 

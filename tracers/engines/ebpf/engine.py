@@ -124,7 +124,7 @@ class Ebpf(Engine):
             from .session import Session
 
             scope = request.scope
-            session = Session(probes, launch, request.duration)
+            session = Session(probes, launch, request.duration, budget=request.budget)
             with Progress(request.duration) as progress:
                 if request.every and request.publish:
                     publish = _publisher(request, request.publish, progress)
@@ -165,6 +165,7 @@ class Ebpf(Engine):
             memory=self.memory,
             python=self.python,
             intervals=request.every is not None,
+            knobs={"has_budget": 1} if request.budget else {},
         )
 
 
