@@ -115,4 +115,4 @@ def test_hostile_and_wide_names() -> None:
     shown(made)
     made.press(ENTER)
     shown(made, 40, 60)
-    shown(state(row(1, "名" * 30), row(2, "e\u0301" * 30)))
+    shown(state(row(1, "名" * 30), row(2, "e\u0301" * 30), row(3, "\x1b[2J\u202e")))
