@@ -17,6 +17,7 @@ from ..summary.figures import Summary
 from ..summary.judging import read
 from ..summary.sharing import serialised
 from ..summary.summarize import summarize
+from .cost import cost_json
 from .process_verdicts import Ender, ProcessVerdict, process_verdicts
 
 SCHEMA_VERSION = 1
@@ -40,6 +41,7 @@ class Report:
             "scan_version": SCHEMA_VERSION,
             "processes": [_process_json(each) for each in self.processes],
             "findings": [json_text(each) for each in self.findings],
+            **cost_json(self.summary.comments),
             "summary": self.summary.to_json(),
         }
 
