@@ -64,13 +64,11 @@ def main(**given: Any) -> int:
         given["everything"] = True
     if given["duration"] is None and not given["command"]:
         given["duration"] = SECONDS
-    if given["budget"] is None and not given.get("every"):
-        given["budget"] = budgets.DEFAULT
     scope = options.make_scope(given)
     measures = _measures({LEFT_OUT[each] for each in given["without"]})
     if any(map(needs_events, given["outputs"])):
         measures = _with_events(measures, every_switch=given["everything"])
-    return traced(given, scope, measures, Shown("scan", "Wall-clock time", ScanResults))
+    return traced(given, scope, measures, Shown("scan", "Wall-clock time", ScanResults, budgets.of(given)))
 
 
 def _measures(left_out: set[str]) -> tuple[Measure, ...]:

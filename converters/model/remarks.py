@@ -107,7 +107,7 @@ class Shed(Remark):
     at: int
     """ns from the beginning of the trace."""
     times: int
-    """How many times as rare samples are as at the beginning; 0 for others."""
+    """Factor by which samples are rarer than at the beginning; 0 for others."""
     frequency: int
     """Samples per second at the beginning; 0 for others."""
     functions: tuple[tuple[str, int], ...]

@@ -30,7 +30,7 @@ def scan(kept: Path, budget: str, *command: object) -> tuple[Finished, dict[str,
 
 
 def check_accounts(profile: Profile) -> None:
-    """On a core, blocked and runnable are all of each thread's time; so are the samples."""
+    """Checks that all time of each thread is on a core, blocked or runnable, and that the samples have it, too."""
     assert profile.threads
     for times in profile.threads:
         assert times.on_cpu + times.runnable + sum(times.blocked.values()) == pytest.approx(times.wall, rel=0.001)

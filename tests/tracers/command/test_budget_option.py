@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import click
 import pytest
-from stallscope.tracers.command.budget_option import DEFAULT, Budget
+from stallscope.tracers.command.budget_option import DEFAULT, Budget, of
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,11 @@ def test_shares_that_cannot_be_kept(given: str) -> None:
 def test_nonsense(given: str) -> None:
     with pytest.raises(click.BadParameter, match="is not a share such as 3%"):
         Budget().convert(given, None, None)
+
+
+def test_the_budget_of_a_trace() -> None:
+    assert of({"budget": None, "every": None}) == DEFAULT
+    assert of({"budget": 0.03, "every": None}) == 0.03
+    assert of({"budget": None, "every": 5.0}) == 0.0
+    with pytest.raises(click.UsageError, match="leave out --budget or --every"):
+        of({"budget": 0.03, "every": 5.0})
