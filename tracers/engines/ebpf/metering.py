@@ -89,7 +89,7 @@ class Meter:
         self._times = RunTimes(loaded.programs.values())
         self._next = 0.0
         self._began: tuple[Clocks, Mapping[str, Runs], int] | None = None
-        """What was counted when the window began that goes on."""
+        """Counts when the window began that goes on."""
         self._before: Clocks | None = None
         """Clocks at the end of the last window, or when the trace began."""
         self._shares: dict[str, float] = {}
@@ -99,7 +99,7 @@ class Meter:
         self.traced = 0
         """Time of traced threads on cores up to now."""
         self.problem = ""
-        """Why the cost is not known; "" if it is."""
+        """Reason why the cost is not known; "" if it is."""
 
     def begin(self) -> None:
         """The trace begins."""
