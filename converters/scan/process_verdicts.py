@@ -15,8 +15,11 @@ from ..facts.wait_sums import Thread
 from ..model.waits_for import DEVICE, THREAD, Node, WaitGraph
 from ..phrases.sentences import Sentences
 from ..rules.busy import Busy
+from ..rules.finding import CPU
 from ..rules.ranking import judge
 from ..rules.verdict import IDLE, STILL, Verdict
+from .hot import NOTHING, Hot, hot_of, together
+from .nothing_to_do import has_nothing_to_do, needed_pids
 
 _End = tuple[Node, tuple[str, int], int]
 """End of waits: who waited; the name and the process that ended them, 0 for a device; the time in ns."""
@@ -58,6 +61,8 @@ class ProcessVerdict:
     """Process or device that ends most of their waits; None if nobody else does."""
     told: str = ""
     """Sentence of ``verdict``; "" for idle ones."""
+    hot: Hot = NOTHING
+    """Functions in which they run, if the verdict is on that, or has no place."""
 
     @property
     def share(self) -> float | None:
@@ -85,7 +90,8 @@ def process_verdicts(facts: Facts) -> list[ProcessVerdict]:
     graph = facts.recorded.graph if facts.recorded else None
     each = Restricted(facts)
     ends = _ends_by_pid(graph) if graph else {}
-    found = [_of(facts, each.of((pid,)), pid, ends) for pid in sorted(pids)]
+    needed = needed_pids(graph, facts.duration) if graph else frozenset[int]()
+    found = [_of(facts, each.of((pid,)), pid, ends, needed) for pid in sorted(pids)]
     return sorted(_together(found), key=lambda each: (each.kind == IDLE, -each.score, -each.on_cpu, each.pids))
 
 
@@ -98,7 +104,7 @@ def _ends_by_pid(graph: WaitGraph) -> _Ends:
     return found
 
 
-def _of(facts: Facts, own: Facts, pid: int, ends: _Ends) -> ProcessVerdict:
+def _of(facts: Facts, own: Facts, pid: int, ends: _Ends, needed: frozenset[int]) -> ProcessVerdict:
     judgement = judge(own)
     verdict = judgement.first
     finding = verdict.finding if verdict else None
@@ -110,8 +116,11 @@ def _of(facts: Facts, own: Facts, pid: int, ends: _Ends) -> ProcessVerdict:
     threads = finding.threads if finding else ()
     time, wall = _times(verdict)
     ender = _ender(ends.get(kernel_id(pid), ()), threads, time)
+    if ender is None and has_nothing_to_do(facts, verdict, needed):
+        return ProcessVerdict(name, (pid,), IDLE, 0, 0, on_cpu, 0.0, verdict)
     told = Sentences(own).of(verdict)
-    return ProcessVerdict(name, (pid,), verdict.kind, time, wall, on_cpu, verdict.score, verdict, ender, told)
+    hot = NOTHING if finding and finding.places and finding.kind != CPU else hot_of(own, (pid,))
+    return ProcessVerdict(name, (pid,), verdict.kind, time, wall, on_cpu, verdict.score, verdict, ender, told, hot)
 
 
 def _times(verdict: Verdict) -> tuple[int, int]:
@@ -143,7 +152,8 @@ def _together(found: Iterable[ProcessVerdict]) -> list[ProcessVerdict]:
     """Merges those of one name that do the same in the same place; idle ones are told by their names only."""
     groups: dict[object, list[ProcessVerdict]] = defaultdict(list)
     for each in found:
-        where = () if each.kind == IDLE else (each.frames, each.kernel)
+        # What runs is told by its functions: processes of one name that run in several are one row.
+        where = () if each.kind == IDLE or each.hot.told else (each.frames, each.kernel)
         groups[name_pattern(each.name), each.kind, where].append(each)
     return [members[0] if len(members) == 1 else _merged(members) for members in groups.values()]
 
@@ -163,6 +173,7 @@ def _merged(members: Sequence[ProcessVerdict]) -> ProcessVerdict:
         first.verdict,
         _most(filter(None, (each.ender for each in members)), time),
         first.told,
+        together(each.hot for each in members),
     )
 
 

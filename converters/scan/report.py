@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..base.text import json_text
@@ -18,6 +18,7 @@ from ..summary.judging import read
 from ..summary.sharing import serialised
 from ..summary.summarize import summarize
 from .jobs import Jobs, jobs_report
+from .next_step import concerned, step_of_scan
 from .process_verdicts import Ender, ProcessVerdict, process_verdicts
 
 SCHEMA_VERSION = 1
@@ -35,6 +36,8 @@ class Report:
     jobs: Jobs
     facts: Facts = field(repr=False)
     """Facts of which the verdicts are made."""
+    concerned: int = 0
+    """Number of processes of which the first verdict tells; 0 if that is not known."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``json.dumps``. Times in ns, shares as fractions of 1, null when unknown."""
@@ -43,6 +46,7 @@ class Report:
             "processes": [_process_json(each) for each in self.processes],
             "jobs": self.jobs.to_json(),
             "gpus": self.jobs.gpus_json(),
+            "concerned": self.concerned,
             "findings": [json_text(each) for each in self.findings],
             "summary": self.summary.to_json(),
         }
@@ -55,8 +59,12 @@ def report_of(profile: Profile, chosen: Whom | None = None) -> Report:
     """
     known = read(profile)
     summary = summarize(profile, chosen, known)
-    jobs = jobs_report(known.facts)
-    return Report(summary, tuple(process_verdicts(known.facts)), _findings(known.facts, summary), jobs, known.facts)
+    judgement = known.facts.once(judge)
+    processes = tuple(process_verdicts(known.facts))
+    step = step_of_scan(summary.next_step, known.facts, judgement, processes)
+    findings, jobs = _findings(known.facts, summary), jobs_report(known.facts)
+    concerns = concerned(judgement.first) if judgement.first else ()
+    return Report(replace(summary, next_step=step), processes, findings, jobs, known.facts, len(concerns))
 
 
 def _findings(facts: Facts, summary: Summary) -> tuple[str, ...]:
@@ -82,6 +90,11 @@ def _process_json(each: ProcessVerdict) -> dict[str, Any]:
         "score_ns": round(each.score),
         "frames": [json_text(frame) for frame in each.frames],
         "kernel_wait": json_text(each.kernel),
+        "runs_in": [
+            {"frames": [json_text(frame) for frame in frames], "samples": number}
+            for frames, number in each.hot.places[: thresholds.VALUES_SHOWN]
+        ],
+        "samples": each.hot.samples,
         "ended_by": each.ender and _ender_json(each.ender),
     }
 
