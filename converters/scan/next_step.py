@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.identity import kernel_ids
+from ..facts.wait_kinds import HALTED
 from ..model.next_step import (
     ALL_RANKS,
     ALL_THAT_RUNS,
@@ -27,7 +28,7 @@ from ..model.next_step import (
 from ..rules.finding import CPU, Finding
 from ..rules.holder import Holder
 from ..rules.ranking import Judgement
-from ..rules.verdict import HALTED, IDLE, Verdict
+from ..rules.verdict import IDLE, Verdict
 from .process_verdicts import ProcessVerdict
 
 _SHOW_MORE = frozenset((WHAT_HOLDER_DOES, WHAT_ENDERS_DO, LEFT_OUT, WHOLE_STACKS, ALL_RANKS))
