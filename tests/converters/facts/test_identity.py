@@ -9,6 +9,7 @@ import pytest
 from stallscope.converters import pprof
 from stallscope.converters.facts import identity
 from stallscope.converters.model import Frame, Labels, Profile, Sample, ThreadTimes, ValueType
+from stallscope.converters.model.origins import ProcessOrigin
 from stallscope.converters.model.processes import ProcessTimes
 from stallscope.converters.readers.merging import merge
 from stallscope.converters.summary.render import render
@@ -188,3 +189,11 @@ def test_processes_that_are_added_up_are_as_many_as_their_main_threads() -> None
     assert identity.processes_of(found[1:]) == 3000, "at most"
     alone = summarize(Profile(COLUMNS, [], threads=[times(7, "storm", 7, "storm"), others]))
     assert [each.number for each in alone.processes] == [1]
+
+
+def test_origins_have_the_ids_of_their_processes() -> None:
+    made = Profile(COLUMNS, processes=[ProcessTimes(7, "a"), ProcessTimes(7, "b", pid_life=2)])
+    made.origins = [ProcessOrigin(7, "a"), ProcessOrigin(7, "b", pid_life=2)]
+    found = identity.with_own_ids(made)
+    assert [each.pid for each in found.origins] == [each.pid for each in found.processes]
+    assert len({each.pid for each in found.origins}) == 2
