@@ -104,10 +104,8 @@ def test_ranks_are_labels_of_every_sample() -> None:
 
 def test_origins_have_the_names_of_processes() -> None:
     origin = ProcessOrigin(7, "", [Ancestor(1234, "bash")], "/bin/x")
-    made = profile(
-        threads=[remaining(b"main", tid=7, key=key(tid=7))],
-        conditions={7: Condition("0", origin=origin), 99: Condition("0", origin=origin)},
-    )
+    known = Condition("0", origin=origin)
+    made = profile(threads=[remaining(b"main", tid=7, key=key(tid=7))], conditions={7: known, 99: known})
     (found,) = made.origins
     assert (found.pid, found.process, found.ancestors) == (7, "main", origin.ancestors)
 
