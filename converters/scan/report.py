@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +19,7 @@ from ..summary.figures import Summary
 from ..summary.judging import read
 from ..summary.sharing import serialised
 from ..summary.summarize import summarize
+from . import over_time
 from .jobs import Jobs, jobs_report
 from .process_verdicts import Ender, ProcessVerdict, process_verdicts
 
@@ -41,7 +43,7 @@ class Report:
         """Plain data for ``json.dumps``. Times in ns, shares as fractions of 1, null when unknown."""
         return {
             "scan_version": SCHEMA_VERSION,
-            "processes": [_process_json(each) for each in self.processes],
+            "processes": [process_json(each) for each in self.processes],
             "jobs": self.jobs.to_json(),
             "gpus": self.jobs.gpus_json(),
             "findings": [json_text(each) for each in self.findings],
@@ -49,15 +51,18 @@ class Report:
         }
 
 
-def report_of(profile: Profile, chosen: Whom | None = None) -> Report:
-    """The report of a profile of wall-clock time. ``chosen``: how the user chose the processes.
+def report_of(profile: Profile, chosen: Whom | None = None, awake: Collection[int] = ()) -> Report:
+    """The report of a profile of wall-clock time. ``chosen``: how the user chose the processes. ``awake``: see
+    `process_verdicts`.
 
     StallscopeError like `summarize`.
     """
     known = read(profile)
     summary = summarize(profile, chosen, known)
     jobs = jobs_report(known.facts, told_as_late(summary.judged.verdicts))
-    return Report(summary, tuple(process_verdicts(known.facts)), _findings(known.facts, summary), jobs, known.facts)
+    return Report(
+        summary, tuple(process_verdicts(known.facts, awake)), _findings(known.facts, summary), jobs, known.facts
+    )
 
 
 def _findings(facts: Facts, summary: Summary) -> tuple[str, ...]:
@@ -70,7 +75,8 @@ def _findings(facts: Facts, summary: Summary) -> tuple[str, ...]:
     return sentences[: thresholds.FINDINGS]
 
 
-def _process_json(each: ProcessVerdict) -> dict[str, Any]:
+def process_json(each: ProcessVerdict) -> dict[str, Any]:
+    """Plain data of a row."""
     share = each.share
     return {
         "name": json_text(each.name),
@@ -84,6 +90,7 @@ def _process_json(each: ProcessVerdict) -> dict[str, Any]:
         "frames": [json_text(frame) for frame in each.frames],
         "kernel_wait": json_text(each.kernel),
         "ended_by": each.ender and _ender_json(each.ender),
+        "slices": over_time.to_json(each.over),
     }
 
 

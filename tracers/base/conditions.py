@@ -19,6 +19,7 @@ from ...converters.model.processes import THREAD_VARIABLES, CpuLimit, cpu_list
 from ...converters.model.ranks import GPU, rank_of
 from ..outside.reads import head, heads
 from .cgroups import Cgroups
+from .group_limits import GroupLimits
 from .origins import Origins
 from .procfs import PROC, tids
 from .ranks import gpus_of, ranks_in
@@ -82,6 +83,7 @@ class Conditions:
         self._origins = Origins()
         self.later: Later | None = None
         """Search for ranks that processes got after they were started; None: there is none."""
+        self.group_limits = GroupLimits()
         self._known: dict[int, tuple[Condition, tuple[bytes, ...]]] = {}
         """Conditions by pid, with the folders of the control groups."""
         self._waiting: deque[int] = deque()
@@ -145,6 +147,7 @@ class Conditions:
         self._look_at_waiting()
         if self.later:
             self.later.poll()
+        self.group_limits.poll()
         now = time.monotonic()
         if now >= self._looked + _REFRESH:
             self._cgroups.look()
@@ -189,6 +192,7 @@ class Conditions:
         origin = self._origins.of(pid, data or b"", membership, has_rank=rank_of(ranks) is not None)
         if origin and rank_of(ranks) is None and (later := self._in_memory(pid, origin.began)):
             ranks, origin.source = later | ranks, MEMORY
+        self.group_limits.add(pid, membership)
         script = script_of((line or b"").split(b"\0"))
         name = os.fsdecode(_read(pid, "comm", _VALUE) or b"").removesuffix("\n")
         self._known[pid] = Condition(cpus, (), environment, script, name, ranks, origin), groups

@@ -110,6 +110,8 @@ PINS: dict[str, tuple[Pin, ...]] = {
         Pin(0.49, 0.51, lambda x: calls.fail(1_000 * x, 1_000)),
     ),
     "ON_ONE": (Pin(0.79, 0.81, fact_pins.is_on_one), Pin(0.79, 0.81, fact_pins.is_on_several)),
+    "ON_ONE_PEER": (Pin(0.79, 0.81, fact_pins.is_for_one_peer),),
+    "DISK_LIMIT_REACHED": (Pin(0.79, 0.81, fact_pins.is_held_back),),
     "NOISE_LEAST": (Pin(0.0190, 0.0205, lambda x: are_near(10**6, math.sqrt(2) * x)),),
     "NOISE_MOST": (Pin(0.099, 0.103, lambda x: are_near(1, x)),),
     "UNCLEAR": (Pin(0.49, 0.51, pins.is_unclear),),
