@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import add
 from typing import NamedTuple
 
 from ..facts import thresholds
@@ -74,14 +75,13 @@ class _Keys:
 class _Parts:
     """Times of one thread, or of several: by kind and place, in slices."""
 
-    def __init__(self, number: int) -> None:
-        self.times: defaultdict[_Key, list[int]] = defaultdict(lambda: [0] * number)
+    def __init__(self) -> None:
+        self.times: dict[_Key, list[int]] = {}
         self.objects: defaultdict[_Key, Counter[int]] = defaultdict(Counter)
 
     def add(self, key: _Key, times: Iterable[int], objects: Mapping[int, int]) -> None:
-        of = self.times[key]
-        for i, time in enumerate(times):
-            of[i] += time
+        known = self.times.get(key)
+        self.times[key] = list(times) if known is None else list(map(add, known, times))
         if objects:
             self.objects[key].update(objects)
 
@@ -124,12 +124,10 @@ def slices_of(threads: Sequence[Lived], length: int) -> list[ThreadSlices]:
 
 
 def _parts(each: Lived, keys: _Keys) -> _Parts:
-    made = _Parts(len(each.times))
-    waited = [0] * len(each.times)
+    made = _Parts()
     for wait in each.waits:
         made.add(keys.of(wait), wait.times, {wait.object: sum(wait.times)} if wait.object else {})
-        for i, time in enumerate(wait.times):
-            waited[i] += time
+    waited = map(sum, zip(*made.times.values(), strict=True)) if made.times else [0] * len(each.times)
     rest = [max(lived - time, 0) for lived, time in zip(each.times, waited, strict=True)]
     left = sum(rest)
     ran = min(each.account.on_cpu, left)
@@ -165,7 +163,7 @@ def _of_others(members: Sequence[tuple[Lived, _Parts]], length: int) -> list[Thr
     """The threads of a process that are not told apart, as one."""
     if not members:
         return []
-    whole = _Parts(len(members[0][0].times))
+    whole = _Parts()
     for _, of in members:
         whole.join(of)
     account = members[0][0].account
