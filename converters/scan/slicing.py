@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import add
 from typing import NamedTuple
 
 from ..facts import thresholds
+from ..facts.stacks import Stacks
 from ..facts.wait_kinds import UNKNOWN, WORK
-from ..facts.wait_sites import Sites
+from ..facts.wait_sites import site_of
 from ..facts.waits import Waits
 from ..model import Stack, ThreadTimes
 from ..model.sites import Site
@@ -50,17 +52,36 @@ _Key = tuple[str, Site]
 """Kind and place."""
 
 
+class _Keys:
+    """Kinds and places of waits. Found out once for each stack, by its identity: many threads have the same."""
+
+    def __init__(self) -> None:
+        self._stacks, self._waits = Stacks(), Waits()
+        self._known: dict[tuple[int, str], _Key] = {}
+        self._keys: dict[_Key, _Key] = {}
+
+    def of(self, wait: Waited) -> _Key:
+        if wait.state.startswith(RUNNABLE):
+            return CORES, _NOWHERE
+        where = id(wait.stack), wait.state
+        if where not in self._known:
+            parts = self._stacks.of(wait.stack)
+            kind = kind_of_wait(self._waits.at(parts, wait.state), wait.state)
+            key = _KINDS.get(kind, kind), site_of(parts)
+            self._known[where] = self._keys.setdefault(key, key)
+        return self._known[where]
+
+
 class _Parts:
     """Times of one thread, or of several: by kind and place, in slices."""
 
-    def __init__(self, number: int) -> None:
-        self.times: defaultdict[_Key, list[int]] = defaultdict(lambda: [0] * number)
+    def __init__(self) -> None:
+        self.times: dict[_Key, list[int]] = {}
         self.objects: defaultdict[_Key, Counter[int]] = defaultdict(Counter)
 
     def add(self, key: _Key, times: Iterable[int], objects: Mapping[int, int]) -> None:
-        of = self.times[key]
-        for i, time in enumerate(times):
-            of[i] += time
+        known = self.times.get(key)
+        self.times[key] = list(times) if known is None else list(map(add, known, times))
         if objects:
             self.objects[key].update(objects)
 
@@ -83,7 +104,8 @@ class _Parts:
 def slices_of(threads: Sequence[Lived], length: int) -> list[ThreadSlices]:
     """The slices of these threads, each of ``length`` ns. What a thread did when it did not wait is running, as far as
     its account says so: the rest, which was lost, is unclear."""
-    parts = [(each, _parts(each, *shared)) for shared in [(Sites(), Waits())] for each in threads]
+    keys = _Keys()
+    parts = [(each, _parts(each, keys)) for each in threads]
     by_process: defaultdict[tuple[int, int, str], list[tuple[Lived, _Parts]]] = defaultdict(list)
     for each, of in parts:
         by_process[each.account.pid, each.account.pid_life, each.account.process].append((each, of))
@@ -101,18 +123,11 @@ def slices_of(threads: Sequence[Lived], length: int) -> list[ThreadSlices]:
     return found
 
 
-def _parts(each: Lived, sites: Sites, waits: Waits) -> _Parts:
-    made = _Parts(len(each.times))
-    waited = [0] * len(each.times)
+def _parts(each: Lived, keys: _Keys) -> _Parts:
+    made = _Parts()
     for wait in each.waits:
-        if wait.state.startswith(RUNNABLE):
-            key: _Key = CORES, _NOWHERE
-        else:
-            kind = kind_of_wait(waits.of(wait.stack, wait.state), wait.state)
-            key = _KINDS.get(kind, kind), sites.of(wait.stack)
-        made.add(key, wait.times, {wait.object: sum(wait.times)} if wait.object else {})
-        for i, time in enumerate(wait.times):
-            waited[i] += time
+        made.add(keys.of(wait), wait.times, {wait.object: sum(wait.times)} if wait.object else {})
+    waited = map(sum, zip(*made.times.values(), strict=True)) if made.times else [0] * len(each.times)
     rest = [max(lived - time, 0) for lived, time in zip(each.times, waited, strict=True)]
     left = sum(rest)
     ran = min(each.account.on_cpu, left)
@@ -148,7 +163,7 @@ def _of_others(members: Sequence[tuple[Lived, _Parts]], length: int) -> list[Thr
     """The threads of a process that are not told apart, as one."""
     if not members:
         return []
-    whole = _Parts(len(members[0][0].times))
+    whole = _Parts()
     for _, of in members:
         whole.join(of)
     account = members[0][0].account

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from ....converters.model.states import BLOCKED
 from ..rows import Row
 from .lives import Lives
 from .measures.protocol import Collector, Ended
@@ -22,8 +23,7 @@ def slices_by_process(collectors: Iterable[Collector], ended: Ended, lives: Live
     found = next((made for each in collectors if (made := each.slices(ended))), None)
     if found is None:
         return None
-    waits = {(lives.numbered(origin), state): times for (origin, state), times in found.waits.items()}
-    return found._replace(waits=waits)
+    return found._replace(waits={(lives.numbered(at), state): times for (at, state), times in found.waits.items()})
 
 
 def thread_slices(capture: Capture, rows: Sequence[Row], stacks: Stacks, names: Names) -> list[ThreadSlices]:
@@ -35,7 +35,8 @@ def thread_slices(capture: Capture, rows: Sequence[Row], stacks: Stacks, names: 
     found = capture.slices
     known: dict[tuple[object, str], Row] = {}
     for given, row in zip(capture.rows, rows, strict=True):
-        known.setdefault((given.origin, given.state), row)
+        if given.state in BLOCKED:
+            known.setdefault((given.origin, given.state), row)
     threads: dict[int, list[Lived]] = {}
     for record in capture.threads:
         first, begin = record.thread.first, record.thread.start - capture.began
@@ -47,6 +48,6 @@ def thread_slices(capture: Capture, rows: Sequence[Row], stacks: Stacks, names: 
     for (origin, state), times in found.waits.items():
         if members := threads.get(capture.lives.first(origin.life)):
             at = known.get((origin, state))
-            waited = Waited(state, stacks.of(at) if at else (), names.object(origin, state), times)
+            waited = Waited(state, stacks.of(at) if at and state in BLOCKED else (), names.object(origin, state), times)
             members[0].waits.append(waited)
     return slices_of([each for members in threads.values() for each in members], found.length)

@@ -6,12 +6,13 @@ many slices, and two become one.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from .....converters.model.states import PREEMPTED, WOKEN
+from .....converters.model.states import BLOCKED, PREEMPTED, WOKEN
 from ....kernel.bpfobject import Object
 from ....kernel.records import NEW, SLICE_DOUBLED_SHIFT, SLICE_SHIFT, STATES, Origin, ThreadRecord, WaitSum
 from ....kernel.records import PREEMPTED as SWITCHED_OUT
@@ -28,6 +29,9 @@ MOST_ROWS = 1 << 18
 """Number of rows; when there are more, the rarer half loses its stacks."""
 _WHERE = 4
 """Index of the word of an origin whose upper half is the state."""
+_WHO = 3
+"""Index of the word with the ids of process and thread."""
+_QUEUED = (SWITCHED_OUT, NEW)
 _STATE_BITS = 32
 _PLAIN = (1 << SLICE_DOUBLED_SHIFT) - 1
 _DOUBLED = (1 << SLICE_SHIFT - SLICE_DOUBLED_SHIFT) - 1
@@ -97,7 +101,10 @@ class SlicedWaits:
         if not len(words):
             return keys, values
         times = np.ascontiguousarray(sums[:, [_BLOCKED, _RUNNABLE]])
-        self._totals.add(_at_most(words, self.doubled).tobytes(), times.tobytes())
+        kept = _at_most(words, self.doubled)
+        queued = np.isin(words[:, _WHERE] >> np.uint64(_STATE_BITS) & np.uint64(_PLAIN), _QUEUED)
+        kept[queued, :_WHO] = 0  # where a thread waits for a core does not matter
+        self._totals.add(kept.tobytes(), times.tobytes())
         if len(self._totals) > MOST_ROWS:
             self._totals.fold(MOST_ROWS // 2)
         return _plain(words).tobytes(), values
@@ -130,16 +137,18 @@ class SlicedWaits:
         length = self.length << self.doubled
         number = max(-(-(stopped - began) // length), 1)
         found: defaultdict[tuple[Origin, str], list[int]] = defaultdict(lambda: [0] * number)
-        for origin, blocked, runnable in (*self._rows(), *((key, of.blocked, of.runnable) for key, of in waits)):
-            plain, place = self._place(origin)
-            for state, ns in _by_state(plain, blocked, runnable):
-                found[plain, state][min(place, number - 1)] += ns
+        for origin, blocked, runnable in itertools.chain(
+            self._rows(), ((key, of.blocked, of.runnable) for key, of in waits)
+        ):
+            at, place = self._place(origin)
+            for state, ns in _by_state(at, blocked, runnable):
+                found[at if state in BLOCKED else _bare(at), state][min(place, number - 1)] += ns
         for each in still:
             asleep = overlap(each.out - began, each.woken - began, length, number)
             queued = overlap(each.woken - began, each.end - began, length, number)
             for i in range(number):
                 for state, ns in _by_state(each.origin, asleep[i], queued[i]):
-                    found[each.origin, state][i] += ns
+                    found[each.origin if state in BLOCKED else _bare(each.origin), state][i] += ns
         lived = {life: _added([0] * number, times[:number]) for life, times in self._lived.items()}
         return Slices(length, number, dict(found), lived)
 
@@ -163,6 +172,11 @@ class Open(NamedTuple):
     woken: int
     """End of the time for which it was blocked."""
     end: int
+
+
+def _bare(origin: Origin) -> Origin:
+    """The origin without a place, and with one state: of waits for a core."""
+    return origin._replace(ustack=0, kstack=0, object=0, state=SWITCHED_OUT)
 
 
 def plain(origin: Origin) -> Origin:
@@ -190,7 +204,7 @@ def overlap(begin: int, end: int, length: int, number: int) -> list[int]:
 
 def _by_state(origin: Origin, blocked: int, runnable: int) -> Iterator[tuple[str, int]]:
     """The parts of a wait that are not 0, by state."""
-    if origin.state in (SWITCHED_OUT, NEW):
+    if origin.state in _QUEUED:
         blocked, runnable, state = 0, blocked + runnable, PREEMPTED if origin.state == SWITCHED_OUT else WOKEN
     else:
         state = WOKEN

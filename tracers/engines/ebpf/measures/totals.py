@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -164,7 +165,8 @@ class Totals:
         """The origins with what is behind them in the key, and their values; they are forgotten."""
         self._settle()
         rows, self._rows = self._rows, self._rows[:0]
-        for row in rows.tolist():
+        parts = (rows[i : i + _PATIENCE].tolist() for i in range(0, len(rows), _PATIENCE))
+        for row in itertools.chain.from_iterable(parts):
             ustack, kstack, on, who, where = row[:_KEY]
             low = 0xFFFFFFFF
             yield Origin(ustack, kstack, on, who & low, who >> 32, where & low, where >> 32), row[_KEY:]

@@ -65,7 +65,7 @@ def test_rows_are_divided_and_become_plain() -> None:
     assert (found.length, found.number) == (10, 3)
     assert found.waits == {
         (key(SLEEP, user=5), "interruptible"): [7, 0, 3],
-        (key(SLEEP, user=5), "runnable-woken"): [1, 0, 0],
+        (key(PREEMPTED), "runnable-woken"): [1, 0, 0],
         (key(PREEMPTED), "runnable-preempted"): [0, 0, 4],
     }
 
