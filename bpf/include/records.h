@@ -51,6 +51,11 @@ enum walk_end {
 /* Of a thread, never of a stack that is sent: the walk ended in the function with a probe that it is in. */
 #define WALK_IN_CALL 64
 
+/* With slices, the state in the key of a sum of waits also has the slice, as a number of slices of slice_ns each, whose
+ * length was doubled so often. */
+#define SLICE_DOUBLED_SHIFT 8
+#define SLICE_SHIFT 16
+
 /* Where something happened: the key of every measure. A stack is the hash of its frames; 0 for none (kernel thread,
  * switched off, or not known). */
 struct origin {

@@ -109,6 +109,9 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GroupLimit", "devices"): _NUMBER,
     ("ObjectPeer", "kind"): _WORD,
     ("ObjectPeer", "address"): _made("address"),
+    ("SliceSpent", "kind"): _WORD,
+    ("SliceSpent", "frames"): _NAME,
+    ("SliceSpent", "kernel"): _KERNEL,
     ("Site", "frames"): _NAME,
     ("Site", "kernel"): _KERNEL,
 }

@@ -12,6 +12,7 @@ from ..model.file_locks import FileLock
 from ..model.group_limits import GroupLimit
 from ..model.neighbours import Neighbour
 from ..model.origins import ProcessOrigin
+from ..model.slices import ThreadSlices
 from ..model.steps import Steps
 from ..model.waits_for import WaitGraph
 from . import thresholds
@@ -69,6 +70,8 @@ class Beside(NamedTuple):
     origins: Mapping[int, ProcessOrigin] = {}
     """Origins of processes, by pid."""
     group_limits: Sequence[GroupLimit] = ()
+    slices: Mapping[Thread, ThreadSlices] = {}
+    """Times by slices of the trace, by thread; those of several of a process have 0 as their thread."""
 
 
 class Facts:
@@ -91,6 +94,7 @@ class Facts:
         self.file_locks, self.group_limits = beside.file_locks, beside.group_limits
         self.objects: Objects = {**beside.objects, **OF_MEMORY}
         self.labels, self.origins = beside.labels, beside.origins
+        self.slices = beside.slices
         self.pids_moving = frozenset(pid for pid, tid in threads if (pid, tid) not in roles.still)
         self.still_pids = frozenset(pid for pid, _ in roles.still) - self.pids_moving
         """Processes in which no thread moved."""

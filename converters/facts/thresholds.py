@@ -74,6 +74,7 @@ AT_WORK_SWITCHES = Threshold(5, "switches per second", "A process with fewer sle
 AT_WORK_CPU = Threshold(0.005, "cores", "A process that uses less, and switches seldom, does nothing.")
 SLIGHT = Threshold(0.02, "cores", "On a whole host, most processes that use less wait for work.")
 IDLE_CPU = Threshold(0.01, "cores, of all threads together", "What runs, or wants to, for less has nothing to do.")
+CALM_CORES = Threshold(0.05, "cores, of the whole host", "A host whose processes use less has nothing to do.")
 QUIET = Threshold(0.99, "share of time", "A thread with less in one wait that others end does something itself.")
 QUIET_BESIDE = Threshold(
     0.95, "share of time", "The same beside a quiet thread of its process: one of a pool, which had little to do."
@@ -265,12 +266,24 @@ UNFINISHED = Threshold(0.01, "share of all time", "Waits that had not ended with
 STEP_ROW = Threshold(0.01, "share of a loop", "Waits of steps with less have no row.")
 MATRIX_FROM = Threshold(3, "traced processes that wait", "Who waits for whom of fewer is told by the rows.")
 
+# What changes within a trace.
+PHASE_SLICES = Threshold(2, "slices", "Of fewer it is not known how much they scatter.")
+PHASE_CHANGE = Threshold(
+    0.4, "difference of shares", "What threads do for nearly as long before and after is not what changes."
+)
+PHASE_SCATTER = Threshold(
+    6, "standard errors", "Slices at random seldom differ by more, also at the border where they differ most."
+)
+HOLDS_IN = Threshold(0.95, "share of a verdict's time", "If less is in a part of the trace, it holds outside, too.")
+HOLDS_MOST = Threshold(0.7, "share of the slices", "What holds in more of them holds for most of the trace.")
+
 # How much is told.
 INNERMOST = Limit(4, "frames", "A function that waits for one peer, or takes a lock, calls others that do the work.")
 TOLD_APART = Limit(2, "threads", "More of a larger number are not named by id.")
 NAMES_LISTED = Limit(3, "names", "More are counted.")
 PROCESSES_NAMED = Limit(3, "names of processes", "More are others.")
 VALUES_NAMED = Limit(3, "values of a variable", "More are others.")
+PHASES_TOLD = Limit(3, "phases of a process", "More are no story: the strip shows them.")
 VARIABLES_NAMED = Limit(4, "variables", "Of those for numbers of threads, the usual ones are named even if not set.")
 CORES_TOLD = Limit(2, "sentences of each rule on cores", "More are alike.")
 STILL_PLACES = Limit(3, "places", "More of processes that did not move are only named.")
@@ -323,7 +336,17 @@ RANK_ROWS = Limit(8, "rows of ranks in a scan", "More are in the JSON, those tha
 RANK_COLUMNS = Limit(3, "kinds of waits of ranks", "More, beside the waits for other ranks, are in the JSON.")
 JOBS_SHOWN = Limit(3, "jobs of a scan", "More are in the JSON.")
 GPU_LINES = Limit(3, "lines on GPUs and who has them open", "More are in the JSON.")
+SLICE_PLACES = Limit(8, "places of a process", "More in which its threads wait are only kinds of waits in slices.")
+SLICE_THREADS = Limit(16_384, "threads", "The slices of more are those of their processes.")
+HOT_NAMED = Limit(2, "functions of a row in which processes run", "More are in the JSON.")
 IDLE_NAMED = Limit(8, "names of idle processes", "More are counted.")
+WATCHED = Limit(3, "verdicts in a line of --watch", "The first is what matters; more are in the JSON.")
+WATCHED_JSON = Limit(50, "verdicts in an object of --watch", "A line of a log has to stay short.")
+HOLDING_NAMED = Limit(3, "processes for which --when holds", "More are counted; the JSON has them.")
+HOLDING_JSON = Limit(100, "processes for which --when holds", "More are counted in the JSON, too.")
+LIVE_THREADS = Limit(20, "threads of a process", "More do not fit on the screen of --live.")
+LIVE_STACK = Limit(40, "frames of a stack", "More do not fit on the screen of --live.")
+LIVE_PROCESSES = Limit(500, "processes", "More are not sent to the screen of --live.")
 
 
 def table() -> dict[str, Threshold]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _Part = TypeVar("_Part")
 
-OF_THREADS = ("threads", "processes", "origins", "neighbours", "objects", "group_limits")
+OF_THREADS = ("threads", "processes", "origins", "neighbours", "objects", "group_limits", "slices")
 """Accounts, and what samples refer to: they stay when samples are left out."""
 OF_SAMPLES = ("calls", "shared", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil", "steps")
 """Names of the parts that were measured beside the samples: of no use without all samples."""
@@ -41,6 +41,7 @@ TEXTS: dict[tuple[str, str], str] = {
             ("Steps", "process"),
             ("ObjectEnd", "process"),
             ("ObjectPeer", "process"),
+            ("ThreadSlices", "process"),
         ),
         PROCESS,
     ),
@@ -51,6 +52,7 @@ TEXTS: dict[tuple[str, str], str] = {
             ("LockThread", "thread"),
             ("GilThread", "thread"),
             ("Steps", "thread"),
+            ("ThreadSlices", "thread"),
         ),
         THREAD,
     ),
@@ -77,6 +79,7 @@ TEXTS: dict[tuple[str, str], str] = {
             ("Steps", "name"),
             ("StepRun", "frames"),
             *(("Site", name) for name in ("frames", "kernel")),
+            *(("SliceSpent", name) for name in ("kind", "frames", "kernel")),
         ),
         OTHER_TEXT,
     ),

@@ -22,6 +22,7 @@ from .processes import ProcessTimes
 from .remarks import Comment
 from .samples import Sample, ValueType
 from .sharing import SharedCall
+from .slices import ThreadSlices
 from .steps import Steps
 from .timeline import Timeline
 from .wait_objects import WaitObject
@@ -111,6 +112,8 @@ class Profile:
     """Files and sockets on which samples' waits are; empty if not recorded."""
     group_limits: list[GroupLimit] = field(default_factory=list)
     """Limits of the processes' control groups; empty if not recorded."""
+    slices: list[ThreadSlices] = field(default_factory=list)
+    """Times of threads by slices of the trace; empty if not recorded."""
     display: Display | None = None
     """Form in which the answer was shown; dropped when samples are left out or compared."""
     answered: Profile | None = None

@@ -19,6 +19,7 @@ from ..model.steps import Steps
 from ..rules import (
     all_wait,
     busy,
+    calm,
     crowd,
     deadlock,
     for_others,
@@ -67,6 +68,11 @@ class Sentences:
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self.words = Phrases(facts.threads, facts.ranks)
+
+    @property
+    def duration(self) -> int:
+        """ns that the trace took."""
+        return self._facts.duration
 
     def of(self, verdict: Verdict) -> str:
         """Sentence for a verdict."""
@@ -303,6 +309,11 @@ def _gil(_: Sentences, verdict: Verdict) -> str:
     return gil.held_up_main(verdict.detail)
 
 
+def _calm(sentences: Sentences, verdict: Verdict) -> str:
+    assert isinstance(verdict.detail, calm.Calm)
+    return cores.calm(verdict.detail, sentences.duration)
+
+
 def _processes_anew(verdict: Verdict) -> str:
     assert isinstance(verdict.detail, processes_anew.Started)
     return cores.processes_anew(verdict.detail)
@@ -327,6 +338,7 @@ _BY_RULE: dict[str, Callable[[Sentences, Verdict], str]] = {
     reclaim.RULE: Sentences.reclaim,
     **dict.fromkeys((held_up.RULE, for_others.RULE, workers.RULE, longest.RULE), Sentences.waits),
     busy.RULE: Sentences.busy,
+    calm.RULE: _calm,
     all_wait.RULE: Sentences.all_wait,
     idle.RULE: Sentences.idle,
     processes_anew.RULE: lambda _, verdict: _processes_anew(verdict),

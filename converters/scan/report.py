@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..base.text import json_text
@@ -13,11 +14,15 @@ from ..model import Profile
 from ..model.next_step import Whom
 from ..phrases.sentences import Sentences
 from ..rules.ranking import judge
+from ..rules.straggler import told_as_late
 from ..summary.figures import Summary
 from ..summary.judging import read
 from ..summary.sharing import serialised
 from ..summary.summarize import summarize
+from . import over_time
+from .cost import cost_json
 from .jobs import Jobs, jobs_report
+from .next_step import concerned, step_of_scan
 from .process_verdicts import Ender, ProcessVerdict, process_verdicts
 
 SCHEMA_VERSION = 1
@@ -35,28 +40,38 @@ class Report:
     jobs: Jobs
     facts: Facts = field(repr=False)
     """Facts of which the verdicts are made."""
+    concerned: int = 0
+    """Number of processes of which the first verdict tells; 0 if that is not known."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``json.dumps``. Times in ns, shares as fractions of 1, null when unknown."""
         return {
             "scan_version": SCHEMA_VERSION,
-            "processes": [_process_json(each) for each in self.processes],
+            "processes": [process_json(each) for each in self.processes],
             "jobs": self.jobs.to_json(),
             "gpus": self.jobs.gpus_json(),
+            "concerned": self.concerned,
             "findings": [json_text(each) for each in self.findings],
+            **cost_json(self.summary.comments),
             "summary": self.summary.to_json(),
         }
 
 
-def report_of(profile: Profile, chosen: Whom | None = None) -> Report:
-    """The report of a profile of wall-clock time. ``chosen``: how the user chose the processes.
+def report_of(profile: Profile, chosen: Whom | None = None, awake: Collection[int] = ()) -> Report:
+    """The report of a profile of wall-clock time. ``chosen``: how the user chose the processes. ``awake``: see
+    `process_verdicts`.
 
     StallscopeError like `summarize`.
     """
     known = read(profile)
     summary = summarize(profile, chosen, known)
-    jobs = jobs_report(known.facts)
-    return Report(summary, tuple(process_verdicts(known.facts)), _findings(known.facts, summary), jobs, known.facts)
+    judgement = known.facts.once(judge)
+    processes = tuple(process_verdicts(known.facts, awake))
+    step = step_of_scan(summary.next_step, known.facts, judgement, processes)
+    jobs = jobs_report(known.facts, told_as_late(summary.judged.verdicts))
+    concerns = concerned(judgement.first) if judgement.first else ()
+    findings = _findings(known.facts, summary)
+    return Report(replace(summary, next_step=step), processes, findings, jobs, known.facts, len(concerns))
 
 
 def _findings(facts: Facts, summary: Summary) -> tuple[str, ...]:
@@ -69,7 +84,8 @@ def _findings(facts: Facts, summary: Summary) -> tuple[str, ...]:
     return sentences[: thresholds.FINDINGS]
 
 
-def _process_json(each: ProcessVerdict) -> dict[str, Any]:
+def process_json(each: ProcessVerdict) -> dict[str, Any]:
+    """Plain data of a row."""
     share = each.share
     return {
         "name": json_text(each.name),
@@ -82,7 +98,13 @@ def _process_json(each: ProcessVerdict) -> dict[str, Any]:
         "score_ns": round(each.score),
         "frames": [json_text(frame) for frame in each.frames],
         "kernel_wait": json_text(each.kernel),
+        "runs_in": [
+            {"frames": [json_text(frame) for frame in frames], "samples": number}
+            for frames, number in each.hot.places[: thresholds.VALUES_SHOWN]
+        ],
+        "samples": each.hot.samples,
         "ended_by": each.ender and _ender_json(each.ender),
+        "slices": over_time.to_json(each.over),
     }
 
 

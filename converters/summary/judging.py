@@ -16,6 +16,7 @@ from ..facts.ranks import ranks_of
 from ..facts.runs import SAMPLED as ON_CPU
 from ..facts.runs import add_up_runs
 from ..facts.scripts import named_locks, with_scripts
+from ..facts.slices import slices_by_thread
 from ..facts.started import started_processes, with_waits_for_started
 from ..facts.thread_roles import roles_of
 from ..facts.timed_locks import with_waits_joined
@@ -64,9 +65,8 @@ def read(given: Profile) -> Read:
     of_all = profile.threads, contention, gil, pools, profile.neighbours, recorded, runs, profile.steps
     labels = {each.pid: each.ranks for each in profile.processes if each.ranks}
     origins = {each.pid: each for each in profile.origins}
-    beside = Beside(
-        *of_all, ranks_of(profile), started, profile.file_locks, objects, labels, origins, profile.group_limits
-    )
+    kept = profile.file_locks, objects, labels, origins, profile.group_limits, slices_by_thread(profile.slices)
+    beside = Beside(*of_all, ranks_of(profile), started, *kept)
     return Read(profile, before, Facts(sums, threads, roles, profile.duration_ns, beside))
 
 

@@ -66,7 +66,7 @@ _UNKNOWN = Condition()
 
 
 class Later(Protocol):
-    """What looks for ranks that processes got after they were started."""
+    """Search for ranks that processes got after they were started."""
 
     def poll(self) -> None:
         """Called repeatedly while the trace runs."""
@@ -82,7 +82,7 @@ class Conditions:
         self._cgroups = cgroups or Cgroups()
         self._origins = Origins()
         self.later: Later | None = None
-        """What finds ranks that processes got after they were started; None: nothing does."""
+        """Search for ranks that processes got after they were started; None: there is none."""
         self.group_limits = GroupLimits()
         self._known: dict[int, tuple[Condition, tuple[bytes, ...]]] = {}
         """Conditions by pid, with the folders of the control groups."""
@@ -211,7 +211,7 @@ class Conditions:
             self._known[pid] = replace(condition, ranks=ranks | condition.ranks, origin=origin), groups
 
     def _in_memory(self, pid: int, began: int) -> dict[str, str]:
-        """What the memory of a process said of its rank before; {} if that was another process."""
+        """Labels that the memory of a process has given before; {} if that was another process."""
         condition, _ = self._known.get(pid, (_UNKNOWN, ()))
         before = condition.origin
         is_same = before is not None and before.source == MEMORY and before.began == began

@@ -23,6 +23,8 @@ PREEMPTED, OTHER, NEW = STATES.index("preempted"), STATES.index("other"), STATES
 
 RUNNING = len(STATES)
 """The state of a thread that was sampled on a CPU."""
+SLICE_DOUBLED_SHIFT, SLICE_SHIFT = 8, 16
+"""Bits of the state in the key of a sum of waits from which on it says in which slice of the trace they were."""
 
 ON_CPU, BLOCKED, RUNNABLE = range(3)
 """enum phase."""

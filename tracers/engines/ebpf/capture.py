@@ -24,6 +24,7 @@ from ...unwind.counts import Counts
 from ..rows import Row, Timed
 from .lives import Lives
 from .measures.protocol import LockRows, Recorded
+from .measures.slices import Slices
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,8 @@ class Capture:
     objects: list[WaitObject] = field(default_factory=list)
     """Files, sockets and pipes that the rows' waits are on."""
     group_limits: list[GroupLimit] = field(default_factory=list)
+    slices: Slices | None = None
+    """Times of waits by slices of the trace; None: they are not known."""
 
 
 @dataclass(frozen=True)

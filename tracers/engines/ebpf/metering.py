@@ -68,14 +68,11 @@ class Window(NamedTuple):
     """Time of traced threads on cores."""
     parts: Mapping[str, int]
     """Time that each part took of it."""
-    programs: Mapping[str, Runs]
-    tracer: float
-    """Share of the tracer's own time for which no core was idle, since the window before."""
 
     @property
     def share(self) -> float:
-        """Share of the traced threads' time that tracing takes."""
-        return sum(self.parts.values()) / self.traced + self.tracer if self.traced else 0.0
+        """Share of the traced threads' time that the probes take."""
+        return sum(self.parts.values()) / self.traced if self.traced else 0.0
 
 
 class Meter:
@@ -94,7 +91,7 @@ class Meter:
         self._times = RunTimes(loaded.programs.values())
         self._next = 0.0
         self._began: tuple[Clocks, Mapping[str, Runs], int] | None = None
-        """What was counted when the window began that goes on."""
+        """Counts when the window began that goes on."""
         self._before: Clocks | None = None
         """Clocks at the end of the last window, or when the trace began."""
         self._shares: dict[str, float] = {}
@@ -104,7 +101,7 @@ class Meter:
         self.traced = 0
         """Time of traced threads on cores up to now."""
         self.problem = ""
-        """Why the cost is not known; "" if it is."""
+        """Reason why the cost is not known; "" if it is."""
 
     def begin(self) -> None:
         """The trace begins."""
@@ -148,12 +145,12 @@ class Meter:
         traced = max(after.traced - clocks.traced, 0)
         if traced:
             self._shares = {name: part / traced for name, part in parts.items()}
-        own = self._add(after)
+        self._add(after)
         self._began, self._next = None, self._now() + PAUSE
-        return Window(traced, parts, programs, own)
+        return Window(traced, parts)
 
-    def _add(self, after: Clocks) -> float:
-        """Adds what the time since the last window has cost; returns the tracer's share."""
+    def _add(self, after: Clocks) -> None:
+        """Adds what the time since the last window has cost."""
         assert self._before, "the trace began"
         traced, own = max(after.traced - self._before.traced, 0), beyond_idle(self._before, after)
         self._before = after
@@ -161,7 +158,6 @@ class Meter:
         for name, share in self._shares.items():
             self.parts[name] = self.parts.get(name, 0.0) + share * traced
         self.parts[TRACER] = self.parts.get(TRACER, 0.0) + own
-        return own / traced if traced else 0.0
 
     def _clocks(self) -> Clocks:
         now = time.monotonic_ns()

@@ -1,4 +1,4 @@
-"""What is left out of a trace that costs more than its budget: what loses least goes first, the accounts never.
+"""Leaves out parts of a trace that costs more than its budget: what loses least goes first, the accounts never.
 
 Samples become rarer; functions that are called most lose their probes; then the addresses of page faults, where threads
 wake others, who wakes them, locks, ioctls. What was measured until then is kept.
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from .measures.oncpu import OnCpuCollector
     from .measures.probed import Probed
 
-MOST_RARE = 8
-"""Samples become at most so many times rarer."""
+_WEIGHTS = (2, 4, 8)
+"""Numbers of samples for which one can stand, one step after the other."""
 WORTH = 0.05
-"""Share of the budget that a step has to save."""
+"""Share of the cost that a step has to save: where others are what costs, nothing is lost in vain."""
 WAKER_STACKS = "waker stacks"
 _BITS = {WAKER_STACKS: 1, WAKERS: 2, LOCKS: 4, IOCTLS: 8, FAULTS: 16}
 """enum shed_bit of bpf/include/maps.bpf.h."""
@@ -62,7 +62,7 @@ class Shedder:
         self._bits = 0
         self._gone: set[int] = set()
         self.done: list[Shed] = []
-        """What was left out, in order."""
+        """Things that were left out, in order."""
 
     def judge(self, window: Window, passed: int) -> None:
         """Leaves out what has to go after a window that ended ``passed`` ns after the trace's begin."""
@@ -71,12 +71,13 @@ class Shedder:
         self._shares.append(window.share)
         if len(self._shares) < _WINDOWS or min(self._shares[-_WINDOWS:]) <= self._budget:
             return
-        excess = min(self._shares[-_WINDOWS:]) - self._budget
+        cost = min(self._shares[-_WINDOWS:])
+        excess = cost - self._budget
         taken: list[_Step] = []
         for step in self._steps(window, passed):
             if excess <= 0:
                 break
-            if step.saving >= WORTH * self._budget:
+            if step.saving >= WORTH * cost:
                 step.do()
                 taken.append(step)
                 excess -= step.saving
@@ -85,13 +86,14 @@ class Shedder:
             self._tell(taken, passed)
 
     def _steps(self, window: Window, passed: int) -> Iterator[_Step]:
-        """What may go, what loses least first."""
+        """Yields what may go; what loses least first."""
         cost = {name: part / window.traced for name, part in window.parts.items()}
         if samples := self._samples:
             left = cost.get(SAMPLES, 0.0)
-            while samples.weight < MOST_RARE:
-                left /= 2
-                yield _Step(SAMPLES, left, samples.halve)
+            for weight in _WEIGHTS:
+                if samples.weight < weight:
+                    left /= 2
+                    yield _Step(SAMPLES, left, samples.halve)
         if self._calls and self._calls.leaving and self._calls.probed and CALLS in cost:
             yield from self._functions(self._calls.leaving, self._calls.probed, window, passed)
         yield from self._flag(FAULTS, _OF_PROGRAMS * cost.get(FAULTS, 0.0))
