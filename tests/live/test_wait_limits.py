@@ -141,6 +141,8 @@ def traced(command: str, pid: int, folder: Path, seconds: int = 3) -> dict[str, 
     """Summary of a trace, by its JSON."""
     path = str(Path(sys.executable).with_name(command))
     args = [path, "-p", str(pid), "-d", str(seconds), "--json", "-o", str(folder / "capture.pb.gz")]
+    if command == "trace-scan":
+        args += ["--budget", "100%"]  # else who ends waits may be left out
     done = subprocess.run(args, check=True, capture_output=True, timeout=120)
     said: dict[str, Any] = json.loads(done.stdout)
     return said.get("summary", said)

@@ -189,7 +189,8 @@ def test_files_and_other_ends(traced: Known, tmp_path: Path) -> None:
     assert (first.kind, first.does) == (PIPE, READS)
     assert [end.pid for end in first.ends] == [server]
     (first, *_) = threads["connects"]
-    assert (first.kind, first.remote, first.ends) == (TCP, f"127.0.0.1:{full}", [])
+    assert (first.kind, first.remote, [end.pid for end in first.ends]) == (TCP, f"127.0.0.1:{full}", [server])
+    assert first.queued
     assert client not in {end.pid for each in profile.objects if each.kind != PIPE for end in each.ends}
 
 

@@ -36,7 +36,7 @@ _PARTS = {
     "wakeup": WAKERS,
     "locks": LOCKS,
     "ioctl": IOCTLS,
-    "page_fault": FAULTS,
+    "page": FAULTS,
     "sched": WAITS,
     "scope": WAITS,
 }
