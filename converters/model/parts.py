@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _Part = TypeVar("_Part")
 
-OF_THREADS = ("threads", "processes", "neighbours", "objects")
+OF_THREADS = ("threads", "processes", "neighbours", "objects", "pressure", "interrupts")
 """Accounts, and what samples refer to: they stay when samples are left out."""
 OF_SAMPLES = ("calls", "shared", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil", "steps")
 """Names of the parts that were measured beside the samples: of no use without all samples."""
@@ -56,6 +56,8 @@ TEXTS: dict[tuple[str, str], str] = {
             ("ThreadTimes", "blocked"),
             *(("ProcessTimes", name) for name in ("cpus", "environment", "script", "ranks")),
             ("CpuLimit", "cgroup"),
+            *(("Pressure", name) for name in ("resource", "cgroup")),
+            *(("Interrupts", name) for name in ("kind", "name")),
             *(("CallTimes", name) for name in ("name", "device", "errors", "locks", "library")),
             *(("SharedCall", name) for name in ("name", "device")),
             *(("CallIoctls", name) for name in ("name", "library", "command", "device")),

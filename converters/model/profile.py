@@ -16,6 +16,7 @@ from .file_locks import FileLock
 from .gil import GilTimes
 from .locks import LockTimes
 from .neighbours import Neighbour
+from .pressure import Interrupts, Pressure
 from .processes import ProcessTimes
 from .remarks import Comment
 from .samples import Sample, ValueType
@@ -105,6 +106,10 @@ class Profile:
     """Processes that were not traced and used most of the cores' time; empty if not recorded."""
     objects: list[WaitObject] = field(default_factory=list)
     """Files and sockets on which samples' waits are; empty if not recorded."""
+    pressure: list[Pressure] = field(default_factory=list)
+    """Stalls of the host and of control groups of traced processes; empty if not recorded, or not known."""
+    interrupts: list[Interrupts] = field(default_factory=list)
+    """Interrupts on the host; empty if not recorded."""
     display: Display | None = None
     """Form in which the answer was shown; dropped when samples are left out or compared."""
     answered: Profile | None = None

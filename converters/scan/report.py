@@ -17,6 +17,8 @@ from ..summary.figures import Summary
 from ..summary.judging import read
 from ..summary.sharing import serialised
 from ..summary.summarize import summarize
+from .host import Host, host_of, sentences
+from .outsiders import outsiders
 from .process_verdicts import Ender, ProcessVerdict, process_verdicts
 
 SCHEMA_VERSION = 1
@@ -31,6 +33,8 @@ class Report:
     """Rows for all processes: those at work first, by what would be saved."""
     findings: tuple[str, ...]
     """Sentences on other troubles than those of the answer, the most important first."""
+    host: Host
+    """What is short on the host, and who waits for whom."""
     facts: Facts = field(repr=False)
     """Facts of which the verdicts are made."""
 
@@ -40,6 +44,7 @@ class Report:
             "scan_version": SCHEMA_VERSION,
             "processes": [_process_json(each) for each in self.processes],
             "findings": [json_text(each) for each in self.findings],
+            "host": self.host.to_json(),
             "summary": self.summary.to_json(),
         }
 
@@ -51,7 +56,10 @@ def report_of(profile: Profile, chosen: Whom | None = None) -> Report:
     """
     known = read(profile)
     summary = summarize(profile, chosen, known)
-    return Report(summary, tuple(process_verdicts(known.facts)), _findings(known.facts, summary), known.facts)
+    facts = known.facts
+    host = host_of(profile, facts.recorded.graph if facts.recorded else None)
+    told = (*outsiders(summary.shared, profile.duration_ns), *_findings(facts, summary), *sentences(host))
+    return Report(summary, tuple(process_verdicts(facts)), told[: thresholds.FINDINGS], host, facts)
 
 
 def _findings(facts: Facts, summary: Summary) -> tuple[str, ...]:
@@ -60,8 +68,7 @@ def _findings(facts: Facts, summary: Summary) -> tuple[str, ...]:
     told = (judgement.first, judgement.second)
     least = thresholds.WORTH * judgement.first.score if judgement.first else 0.0
     others = [each for each in judgement.verdicts if each not in told and each.score >= least]
-    sentences = (*serialised(summary.shared), *map(words.of, others))
-    return sentences[: thresholds.FINDINGS]
+    return (*serialised(summary.shared), *map(words.of, others))
 
 
 def _process_json(each: ProcessVerdict) -> dict[str, Any]:

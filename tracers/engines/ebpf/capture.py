@@ -11,6 +11,7 @@ from ....converters.model.asked_values import AskedValues
 from ....converters.model.call_ioctls import CallIoctls
 from ....converters.model.copies import Copies
 from ....converters.model.file_locks import FileLock
+from ....converters.model.pressure import Interrupts, Pressure
 from ....converters.model.sharing import SharedCall
 from ....converters.model.wait_objects import WaitObject
 from ...base.conditions import Condition
@@ -76,6 +77,9 @@ class Capture:
     file_locks: list[FileLock] = field(default_factory=list)
     neighbours: Neighbours | None = None
     """Processes that were not traced; None if the whole host was."""
+    pressure: list[Pressure] = field(default_factory=list)
+    """Of the control groups, and of the host."""
+    interrupts: list[Interrupts] = field(default_factory=list)
     objects: list[WaitObject] = field(default_factory=list)
     """Files, sockets and pipes that the rows' waits are on."""
 

@@ -392,4 +392,5 @@ class Session:
             [answer for collector in collectors for answer in collector.answers()],
             objects=self._objects.found({label(row.origin.object) for row in rows}),
             file_locks=self._file_locks.found(traced, part.began, end),
+            pressure=self._conditions.pressure(),
         )
