@@ -25,7 +25,7 @@ class Pair:
 
     waiter: str
     waiters: tuple[int, ...]
-    """Their pids."""
+    """Pids of these."""
     ended_by: str
     enders: tuple[int, ...]
     time: int
@@ -48,7 +48,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Host:
-    """What a scan knows of the host. Times in ns."""
+    """Facts of a scan on the host. Times in ns."""
 
     duration: int
     pressure: tuple[Pressure, ...] = ()
@@ -101,12 +101,12 @@ def host_of(profile: Profile, graph: WaitGraph | None) -> Host:
 
 
 def sentences(host: Host) -> tuple[str, ...]:
-    """What is short on the host, and what is taken from its cores, if it matters. Unescaped (hostile)."""
+    """Sentences on what is short on the host, and what is taken from its cores, if it matters. Unescaped (hostile)."""
     return (*_short(host.pressure), *_taken(host.interrupts))
 
 
 def _short(found: Sequence[Pressure]) -> list[str]:
-    """For each resource the host, or else the group in which it is shortest."""
+    """Sentences on resources: for each the host, or else the group in which it is shortest."""
     told = []
     for resource in RESOURCES:
         own = [each for each in found if each.resource == resource and each.elapsed]
@@ -152,7 +152,7 @@ def _per_second(number: int, duration: int) -> float:
 
 
 def _pressure(found: Iterable[Pressure]) -> list[Pressure]:
-    """Those of merged captures are added up."""
+    """Adds up those of merged captures."""
     sums: dict[tuple[str, str], Pressure] = {}
     for each in found:
         known = sums.get(key := (each.resource, each.cgroup))
@@ -168,7 +168,7 @@ def _pressure(found: Iterable[Pressure]) -> list[Pressure]:
 
 
 def _interrupts(found: Iterable[Interrupts]) -> list[Interrupts]:
-    """Those of merged captures are added up: all of a kind first, then the sources with most."""
+    """Adds up those of merged captures: all of a kind first, then the sources with most."""
     sums: dict[tuple[str, str], Interrupts] = {}
     for each in found:
         known = sums.setdefault((each.kind, each.name), Interrupts(each.kind, each.name, 0, 0, 0))

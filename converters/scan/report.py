@@ -34,7 +34,7 @@ class Report:
     findings: tuple[str, ...]
     """Sentences on other troubles than those of the answer, the most important first."""
     host: Host
-    """What is short on the host, and who waits for whom."""
+    """Facts on the host: what is short, and who waits for whom."""
     facts: Facts = field(repr=False)
     """Facts of which the verdicts are made."""
 

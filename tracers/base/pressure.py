@@ -40,7 +40,7 @@ class Stalled(NamedTuple):
     times: dict[str, tuple[int, int]]
 
     def since(self, before: Stalled, cgroup: str = "") -> list[Pressure]:
-        """What was added since ``before``, of the resources that both have."""
+        """Stalls since ``before``, of the resources that both have."""
         found = []
         for resource, (some, full) in self.times.items():
             if then := before.times.get(resource):
@@ -77,9 +77,9 @@ class HostTimes:
         self._stalled = stalled(self._proc + b"/pressure")
         self._stat, self._sources = self._look()
         self.pressure: list[Pressure] = []
-        """Of the host; empty if the kernel has none (CONFIG_PSI, or the option psi=0)."""
+        """Pressure of the host; empty if the kernel has none (CONFIG_PSI, or the option psi=0)."""
         self.interrupts: list[Interrupts] = []
-        """All of each kind, then sources with most."""
+        """Interrupts of each kind, then sources with most."""
 
     def end(self) -> None:
         """The trace has ended."""

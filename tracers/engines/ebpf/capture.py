@@ -78,7 +78,7 @@ class Capture:
     neighbours: Neighbours | None = None
     """Processes that were not traced; None if the whole host was."""
     pressure: list[Pressure] = field(default_factory=list)
-    """Of the control groups, and of the host."""
+    """Pressure of the host, and of the control groups."""
     interrupts: list[Interrupts] = field(default_factory=list)
     objects: list[WaitObject] = field(default_factory=list)
     """Files, sockets and pipes that the rows' waits are on."""
