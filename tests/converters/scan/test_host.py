@@ -61,7 +61,7 @@ def test_what_is_taken_from_the_cores() -> None:
 
 
 def test_merged_captures_are_added_up() -> None:
-    """In one of two captures tasks wait for a disk for 30 %: 15 % of both."""
+    """Tasks of one of two captures wait for a disk for 30 %: 15 % of both."""
     merged = profile(
         Pressure("io", 3 * SECOND, SECOND, TEN),
         Pressure("io", 0, 0, TEN),
