@@ -18,7 +18,10 @@ static __always_inline struct call_stack *calls_of(struct thread *t)
 	u32 tid = t->key.tid;
 	struct call_stack *stack = bpf_map_lookup_elem(&call_stacks, &tid);
 
-	return stack && stack->life == t->key.life ? stack : NULL;
+	if (!stack || stack->life != t->key.life)
+		return NULL;
+	forget_calls(stack);
+	return stack;
 }
 
 int calls_inside(struct thread *t)
@@ -96,6 +99,7 @@ int calls_gone(struct thread *t, u64 now)
 	stack = bpf_map_lookup_elem(&call_stacks, &tid);
 	if (!stack)
 		return 0;
+	forget_calls(stack);
 	for (i = 0; call_over && i < CALL_DEPTH && stack->depth - 1 < CALL_DEPTH; i++) {
 		if (counts(now - call_at(stack, stack->depth - 1)->began))
 			break;

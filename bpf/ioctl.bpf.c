@@ -484,6 +484,8 @@ static __always_inline int on_enter(struct enter_context *ctx, struct task_struc
 		*(volatile u64 *)&call->began = 0;
 		barrier();
 	}
+	if (is_shed(SHED_IOCTLS))
+		return 0;
 	call->blocked = 0;
 	call->runnable = 0;
 	call->argument = ctx->argument;

@@ -840,7 +840,7 @@ static __always_inline int on_begin(u64 lock, u32 flags, bool trusted, bool asks
 		return 0;
 	current = trusted ? bpf_get_current_task_btf() : (void *)bpf_get_current_task();
 	t = find_thread(current, trusted);
-	if (!t)
+	if (!t || is_shed(SHED_LOCKS))
 		return 0;
 	if (flags & LCB_F_SPIN && !(flags & LCB_F_MUTEX)) {
 		spin_begins(lock, flags);

@@ -12,7 +12,7 @@ char LICENSE[] SEC("license") = "GPL";
 
 struct sample_sum {
 	u64 samples;
-	u64 events; /* represented by them */
+	u64 events; /* represented by them; with a budget, the samples that they stand for */
 };
 
 DEFINE_SUM_TABLES(samples, sizeof(struct origin), sizeof(struct sample_sum));
@@ -105,7 +105,7 @@ static __always_inline int on_sample(struct sample_context *ctx, struct task_str
 		key.ustack = sampled_user_stack(ctx, task, key.tgid, record);
 	if (kernel_stacks && !in_user_code(ctx))
 		key.kstack = kernel_stack(ctx, record);
-	add_sample(&key, ctx->period);
+	add_sample(&key, has_budget ? sample_weight : ctx->period);
 	if (measure_timeline && timeline_samples)
 		timeline_sample(&key, now);
 	return 0;

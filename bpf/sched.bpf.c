@@ -322,6 +322,24 @@ static __always_inline void capture_stacks(void *ctx, struct task_struct *prev, 
 			kernel_stack_again(ctx, t->key.state == WAIT_PREEMPTED ? MEMO_PREEMPTED : MEMO_WAITS, record);
 }
 
+/* A core switches to another thread, which is traced or not. User space reads the sum meanwhile: it never sees a stretch
+ * twice. */
+static __always_inline void core_switches(bool to_traced, u64 now)
+{
+	u32 zero = 0;
+	volatile struct core_time *core = bpf_map_lookup_elem(&core_times, &zero);
+	u64 since;
+
+	if (!core)
+		return;
+	since = core->since;
+	core->since = 0;
+	if (since && now > since)
+		core->sum += now - since;
+	if (to_traced)
+		core->since = now;
+}
+
 static __always_inline int on_switch(u64 *ctx, bool trusted)
 {
 	bool preempted = ctx[0];
@@ -386,7 +404,8 @@ static __always_inline int on_switch(u64 *ctx, bool trusted)
 			if (measure_offcpu || measure_wakeup || measure_timeline ||
 			    (measure_ioctl && ioctl_inside(t)) || (measure_calls && calls_inside(t)))
 				capture_stacks(ctx, prev, trusted, t);
-			if ((measure_locks || (measure_gil && python_generation)) && t->key.state == WAIT_INTERRUPTIBLE)
+			if (((measure_locks && !is_shed(SHED_LOCKS)) || (measure_gil && python_generation)) &&
+			    t->key.state == WAIT_INTERRUPTIBLE)
 				waits_on_futex(prev, trusted, t);
 		}
 	}
@@ -413,6 +432,8 @@ static __always_inline int on_switch(u64 *ctx, bool trusted)
 		t->kernel_switches = switches;
 		wait_ended(t, next, trusted, now, 1);
 	}
+	if (has_budget)
+		core_switches(t != NULL, now);
 	if (measure_timeline && (trace_all || traced)) {
 		u64 comes = (u32)TASK_FIELD(trusted, next, pid) | (u64)(u32)TASK_FIELD(trusted, next, prio) << 32;
 

@@ -232,9 +232,9 @@ static __always_inline bool note_waker(void *ctx, struct task_struct *current, b
 	by_task = context == WAKER_THREAD;
 	if (context == WAKER_SOFTIRQ && TASK_FIELD(trusted, current, pid))
 		by_task = in_kernel || in_call(current);
-	if (record && kernel_stacks && context == WAKER_THREAD) {
+	if (record && kernel_stacks && context == WAKER_THREAD && !is_shed(SHED_WAKER_STACKS)) {
 		kstack = kernel_stack_again(ctx, MEMO_WAKES, record);
-	} else if (record && kernel_stacks) {
+	} else if (record && kernel_stacks && context != WAKER_THREAD) { /* needed to know whose deed it is */
 		nested = interrupt_stack(ctx, record, &kstack);
 		by_task = by_task && !nested;
 	}
@@ -246,7 +246,7 @@ static __always_inline bool note_waker(void *ctx, struct task_struct *current, b
 	own = find_thread(current, trusted);
 	if (own)
 		waker->life = own->key.life;
-	if (record && user_stacks && !in_kernel)
+	if (record && user_stacks && !in_kernel && !is_shed(SHED_WAKER_STACKS))
 		waker->ustack = user_stack(CONTEXT_SCHED, current, waker->tgid, context == WAKER_THREAD, record, &end);
 	return true;
 }
@@ -275,7 +275,7 @@ static __always_inline int on_waking(void *ctx, struct task_struct *task, bool t
 	struct wakeups *w, *own;
 	struct chain *chain;
 	struct thread *t;
-	u32 next, tid;
+	u32 next, tid, number;
 	bool by_task;
 
 	if (!running())
@@ -290,6 +290,11 @@ static __always_inline int on_waking(void *ctx, struct task_struct *task, bool t
 	if (measure_timeline) {
 		t->waker = bpf_get_current_pid_tgid();
 		t->waker_cpu = bpf_get_smp_processor_id();
+	}
+	if (is_shed(SHED_WAKERS)) {
+		if (measure_timeline && waker_context(&number) != WAKER_THREAD)
+			t->waker_cpu |= WOKEN_BY_INTERRUPT;
+		return 0;
 	}
 	w = wakeups_of(task, trusted, true);
 	if (!w)

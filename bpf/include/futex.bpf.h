@@ -65,7 +65,7 @@ static __always_inline void waits_on_futex(struct task_struct *task, bool truste
 		call.second = task_regs ? regs->si : BPF_CORE_READ(regs, si);
 		call.third = task_regs ? regs->dx : BPF_CORE_READ(regs, dx);
 	}
-	if (measure_locks)
+	if (measure_locks && !is_shed(SHED_LOCKS))
 		locks_waits(t, &call);
 	if (measure_gil && !call.narrow)
 		gil_wait_begins(t, &call);

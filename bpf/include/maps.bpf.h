@@ -23,6 +23,7 @@ SHARED const volatile bool user_stacks;
 SHARED const volatile bool kernel_stacks;
 SHARED const volatile bool task_regs; /* bpf_task_pt_regs() (5.15+) */
 SHARED const volatile u32 self_tgid;
+SHARED const volatile bool has_budget; /* what the probes cost is measured, and limited */
 /* When the trace runs: [began, …) while began != 0 and stopped == 0. Written by user space. */
 struct run {
 	u64 began;
@@ -33,6 +34,24 @@ SHARED struct run run;
 SHARED u32 all_seeded;
 /* Incremented by user space when it has forgotten stacks: they are sent again when they occur again. */
 SHARED u32 stack_generation;
+
+/* What is left out since the probes cost too much. User space sets the bits while the trace runs; what has begun by then
+ * ends as usual. Mirrored in tracers/engines/ebpf/cost/shedding.py. */
+enum shed_bit {
+	SHED_WAKER_STACKS = 1, /* where threads wake others */
+	SHED_WAKERS = 2,
+	SHED_LOCKS = 4,
+	SHED_IOCTLS = 8,
+	SHED_FAULTS = 16, /* addresses of page faults */
+};
+SHARED u32 shed;
+/* For how many samples one counts: user space makes samples rarer. */
+SHARED u32 sample_weight;
+
+static __always_inline bool is_shed(enum shed_bit which)
+{
+	return has_budget && *(volatile u32 *)&shed & which;
+}
 
 /* Sums by origin are in two tables, behind a map of maps: user space replaces a table while programs write, and when
  * bpf_map_update_elem() returns, no program uses the old one any more (1ae80cf31938, 4.20). */
@@ -90,6 +109,20 @@ struct thread_hash {
 	__type(value, struct thread);
 };
 SHARED struct thread_hash thread_hash SEC(".maps");
+
+/* For how long a core ran traced threads. */
+struct core_time {
+	u64 since; /* the one that runs was switched in; 0: none */
+	u64 sum;   /* of those before */
+};
+
+struct core_times {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct core_time);
+};
+SHARED struct core_times core_times SEC(".maps");
 
 /* Process ids (tgid) and thread ids that the seeding iterator adds to the scope. */
 struct id_set {

@@ -67,6 +67,18 @@ static __always_inline struct open_call *call_at(struct call_stack *stack, u32 i
 	return &stack->calls[i & (CALL_DEPTH - 1)];
 }
 
+/* Calls that began before this are not seen to return: user space has removed their probes. */
+SHARED u64 calls_forgotten;
+
+/* The outer ones of a forgotten call are older. */
+static __always_inline void forget_calls(struct call_stack *stack)
+{
+	u32 last = stack->depth - 1;
+
+	if (has_budget && last < CALL_DEPTH && call_at(stack, last)->began < *(volatile u64 *)&calls_forgotten)
+		stack->depth = 0;
+}
+
 static __always_inline bool is_trampoline(u64 address)
 {
 	return address >> 16 == TRAMPOLINES;

@@ -140,6 +140,7 @@ static __always_inline bool on_call(struct call_context *ctx, u64 cookie, struct
 		tally(LOST_CALLS, 1);
 		return false;
 	}
+	forget_calls(stack);
 	/* Walks up a stack need it, and calls at the same place of the stack. */
 	if (user_stacks || same_place(stack, ctx->sp))
 		bpf_probe_read_user(&returns, sizeof(returns), (void *)ctx->sp);

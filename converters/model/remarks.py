@@ -84,6 +84,39 @@ class ProbesCost(Remark):
 
 
 @dataclass(frozen=True)
+class TraceCost(Remark):
+    """Cost of the trace: what it took of the time of the traced threads."""
+
+    time: int
+    """ns that tracing took."""
+    of: int
+    """ns of the traced threads on cores."""
+    parts: tuple[tuple[str, int], ...]
+    """Parts of ``time``, the largest first: ``samples``, ``calls``, ``wakers``, ``locks``, ``ioctls``, ``waits``,
+    ``tracer``, ``others``."""
+    budget: int
+    """Millionths of ``of`` that the trace may take."""
+
+
+@dataclass(frozen=True)
+class Shed(Remark):
+    """Part of a measure that was left out from some time on, because the trace cost too much."""
+
+    what: str
+    """``samples``, ``calls``, ``page faults``, ``waker stacks``, ``wakers``, ``locks``, ``ioctls``."""
+    at: int
+    """ns from the beginning of the trace."""
+    times: int
+    """Factor by which samples are rarer than at the beginning; 0 for others."""
+    frequency: int
+    """Samples per second at the beginning; 0 for others."""
+    functions: tuple[tuple[str, int], ...]
+    """Functions that lost their probes, and their calls per second until then; () for others."""
+    more: int
+    """Number of functions that are not named."""
+
+
+@dataclass(frozen=True)
 class FramesNameless(Remark):
     """Files of frames without a name."""
 
@@ -189,6 +222,8 @@ CODES: dict[str, type[Remark]] = {
     "waits-hidden": WaitsHidden,
     "events-lost": EventsLost,
     "probes-cost": ProbesCost,
+    "trace-cost": TraceCost,
+    "shed": Shed,
     "frames-nameless": FramesNameless,
     "switches-unseen": SwitchesUnseen,
     "tables-full": TablesFull,

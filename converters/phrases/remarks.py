@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..base.units import duration, plural, share
+from ..base.units import count, duration, plural, share
+from ..facts import thresholds
 from ..model import remarks
 from ..model.losses import NAMELESS
 from ..model.remarks import Comment, NotSampled
 
 CAREFUL = "Careful: "
+_MILLION, _NSEC = 1_000_000, 1_000_000_000
+_PARTS = {"waits": "switches of threads", "tracer": "the tracer itself"}
+"""Parts of the cost whose names would not be understood."""
+_SHED = {"waker stacks": "where wakers are", "wakers": "who ends waits", "page faults": "what page faults are on"}
+"""Words for what is left out, if they are not the measure's name."""
 
 
 def worded(comments: Iterable[Comment]) -> list[str]:
@@ -69,6 +75,34 @@ def _probes_cost(remark: remarks.ProbesCost) -> str:
     )
 
 
+def _trace_cost(remark: remarks.TraceCost) -> str:
+    parts = ", ".join(f"{_PARTS.get(name, name)} {share(part, remark.of)}" for name, part in remark.parts)
+    within = "" if remark.time * _MILLION <= remark.budget * remark.of else f", more than {_budget(remark.budget)}"
+    return f"tracing cost {share(remark.time, remark.of)} of the traced processes' time{within} ({parts})"
+
+
+def _budget(millionths: int) -> str:
+    return f"the budget of {millionths / 10_000:g} %"
+
+
+def _shed(remark: remarks.Shed) -> str:
+    """``from second 3.2 on: samples every 40.4 ms instead of 10.1``"""
+    return f"from second {remark.at / _NSEC:.1f} on: {shed_in_words(remark)}"
+
+
+def shed_in_words(remark: remarks.Shed) -> str:
+    """Words for what was left out: ``without locks``"""
+    if remark.what == "samples" and remark.frequency:
+        before = 1000 / remark.frequency
+        return f"samples every {before * remark.times:.0f} ms instead of {before:.0f}"
+    if remark.what == "calls":
+        named = [f"{name} ({count(rate)} calls a second)" for name, rate in remark.functions[: thresholds.NAMES_LISTED]]
+        others = remark.more + len(remark.functions[thresholds.NAMES_LISTED :])
+        more = f" and {plural(others, 'other function')}" if others else ""
+        return f"without probes on {', '.join(named)}{more}"
+    return f"without {_SHED.get(remark.what, remark.what)}"
+
+
 def _frames_nameless(remark: remarks.FramesNameless) -> str:
     where = ", ".join(f"{number} in {place}" for place, number in remark.places)
     return f"{NAMELESS}: {where}{f', {remark.elsewhere} elsewhere' if remark.elsewhere else ''}"
@@ -113,6 +147,8 @@ _WORDS: dict[type[remarks.Remark], Callable[[Any], str]] = {
     remarks.WaitsHidden: _waits_hidden,
     remarks.EventsLost: _events_lost,
     remarks.ProbesCost: _probes_cost,
+    remarks.TraceCost: _trace_cost,
+    remarks.Shed: _shed,
     remarks.FramesNameless: _frames_nameless,
     remarks.SwitchesUnseen: _switches_unseen,
     remarks.TablesFull: lambda _: "the kernel side's tables were full: raise --table-size, or trace fewer processes",

@@ -19,6 +19,7 @@ from ..model.steps import Steps
 from ..rules import (
     all_wait,
     busy,
+    calm,
     crowd,
     deadlock,
     for_others,
@@ -33,6 +34,7 @@ from ..rules import (
     quota,
     reclaim,
     slow_step,
+    straggler,
     turns,
     unclear,
     workers,
@@ -45,10 +47,12 @@ from ..rules.pool_anew import Pool
 from ..rules.quota import Throttled
 from ..rules.ranking import Judgement
 from ..rules.reclaim import Reclaim
+from ..rules.straggler import Straggler
 from ..rules.verdict import GPU, Verdict
-from . import cores, file_locks, gil, locks
+from . import cores, file_locks, gil, jobs, locks
 from .ends_with import ends_with
 from .steps import slow_steps
+from .wait_objects import reached
 from .words import Phrases, chain, listed, on_cores
 
 _FOR_MEMORY = {
@@ -64,6 +68,11 @@ class Sentences:
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self.words = Phrases(facts.threads, facts.ranks)
+
+    @property
+    def duration(self) -> int:
+        """ns that the trace took."""
+        return self._facts.duration
 
     def of(self, verdict: Verdict) -> str:
         """Sentence for a verdict."""
@@ -86,6 +95,8 @@ class Sentences:
             having = _having(verdict)
             beside = "" if other or having else self._other_end(finding)
             return f"{self.words.clause(finding, other, having)}{beside}."
+        if any(late.pids & finding.pids for late in straggler.find(self._facts)):
+            return f"{self.words.clause(finding)}."
         return (
             f"{self.words.clause(finding)}; no traced rank stands out as late: it may be one that is not traced, the "
             "network, or each of them in turn."
@@ -157,10 +168,12 @@ class Sentences:
         number = sum(number for _, number in detail.memory)
         much = shown_share(number, number, detail.samples)
         where = f", in {' → '.join(detail.frames)}" if detail.frames else ""
-        whom = self.words.subject(finding.threads)
+        whom, limit = self.words.subject(finding.threads), detail.limit
+        group = f"; control group {limit.cgroup}: {reached(limit)}" if limit else ""
+        of = f"{plural(detail.samples, 'sample')}{group}"
         return (
             f"{much[:1].upper()}{much[1:]} of the time on cores of {whom} goes into getting memory, which is short"
-            f"{where}: {', '.join(parts)} ({plural(detail.samples, 'sample')}); {self.words.on_cores_of(finding)}."
+            f"{where}: {', '.join(parts)} ({of}); {self.words.on_cores_of(finding)}."
         )
 
     def all_wait(self, verdict: Verdict) -> str:
@@ -202,8 +215,15 @@ class Sentences:
         for verdict in judgement.blamed:
             if isinstance(verdict.detail, Holder):
                 return locks.holder(verdict.detail)
+        if late := self.late(judgement):
+            return late
         found = judgement.ends_with
         return ends_with(found, self._facts.duration) if found else ""
+
+    def late(self, judgement: Judgement) -> str:
+        """Sentence about ranks that are late, if the first one does not tell of them; "" if there are none."""
+        found = (each.detail for each in judgement.blamed if isinstance(each.detail, Straggler))
+        return next(map(jobs.straggler, found), "")
 
     def unclear(self, verdict: Verdict) -> str:
         """``For 62.0 % of the threads' time it is not known where they were: …``"""
@@ -289,6 +309,11 @@ def _gil(_: Sentences, verdict: Verdict) -> str:
     return gil.held_up_main(verdict.detail)
 
 
+def _calm(sentences: Sentences, verdict: Verdict) -> str:
+    assert isinstance(verdict.detail, calm.Calm)
+    return cores.calm(verdict.detail, sentences.duration)
+
+
 def _processes_anew(verdict: Verdict) -> str:
     assert isinstance(verdict.detail, processes_anew.Started)
     return cores.processes_anew(verdict.detail)
@@ -313,6 +338,7 @@ _BY_RULE: dict[str, Callable[[Sentences, Verdict], str]] = {
     reclaim.RULE: Sentences.reclaim,
     **dict.fromkeys((held_up.RULE, for_others.RULE, workers.RULE, longest.RULE), Sentences.waits),
     busy.RULE: Sentences.busy,
+    calm.RULE: _calm,
     all_wait.RULE: Sentences.all_wait,
     idle.RULE: Sentences.idle,
     processes_anew.RULE: lambda _, verdict: _processes_anew(verdict),

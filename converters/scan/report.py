@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..base.text import json_text
@@ -13,11 +14,16 @@ from ..model import Profile
 from ..model.next_step import Whom
 from ..phrases.sentences import Sentences
 from ..rules.ranking import judge
+from ..rules.straggler import told_as_late
 from ..summary.figures import Summary
 from ..summary.judging import read
 from ..summary.sharing import serialised
 from ..summary.summarize import summarize
+from . import over_time
+from .cost import cost_json
 from .host import Host, host_of, sentences
+from .jobs import Jobs, jobs_report
+from .next_step import concerned, step_of_scan
 from .outsiders import outsiders
 from .process_verdicts import Ender, ProcessVerdict, process_verdicts
 
@@ -35,43 +41,57 @@ class Report:
     """Sentences on other troubles than those of the answer, the most important first."""
     host: Host
     """Facts on the host: what is short, and who waits for whom."""
+    jobs: Jobs
     facts: Facts = field(repr=False)
     """Facts of which the verdicts are made."""
+    concerned: int = 0
+    """Number of processes of which the first verdict tells; 0 if that is not known."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``json.dumps``. Times in ns, shares as fractions of 1, null when unknown."""
         return {
             "scan_version": SCHEMA_VERSION,
-            "processes": [_process_json(each) for each in self.processes],
+            "processes": [process_json(each) for each in self.processes],
+            "jobs": self.jobs.to_json(),
+            "gpus": self.jobs.gpus_json(),
+            "concerned": self.concerned,
             "findings": [json_text(each) for each in self.findings],
             "host": self.host.to_json(),
+            **cost_json(self.summary.comments),
             "summary": self.summary.to_json(),
         }
 
 
-def report_of(profile: Profile, chosen: Whom | None = None) -> Report:
-    """The report of a profile of wall-clock time. ``chosen``: how the user chose the processes.
+def report_of(profile: Profile, chosen: Whom | None = None, awake: Collection[int] = ()) -> Report:
+    """The report of a profile of wall-clock time. ``chosen``: how the user chose the processes. ``awake``: see
+    `process_verdicts`.
 
     StallscopeError like `summarize`.
     """
     known = read(profile)
     summary = summarize(profile, chosen, known)
-    facts = known.facts
-    host = host_of(profile, facts.recorded.graph if facts.recorded else None)
-    told = (*outsiders(summary.shared, profile.duration_ns), *_findings(facts, summary), *sentences(host))
-    return Report(summary, tuple(process_verdicts(facts)), told[: thresholds.FINDINGS], host, facts)
+    judgement = known.facts.once(judge)
+    processes = tuple(process_verdicts(known.facts, awake))
+    step = step_of_scan(summary.next_step, known.facts, judgement, processes)
+    jobs = jobs_report(known.facts, told_as_late(summary.judged.verdicts))
+    concerns = concerned(judgement.first) if judgement.first else ()
+    host = host_of(profile, known.facts.recorded.graph if known.facts.recorded else None)
+    told = (*outsiders(summary.shared, profile.duration_ns), *_findings(known.facts, summary), *sentences(host))
+    findings = told[: thresholds.FINDINGS]
+    return Report(replace(summary, next_step=step), processes, findings, host, jobs, known.facts, len(concerns))
 
 
 def _findings(facts: Facts, summary: Summary) -> tuple[str, ...]:
     """Sentences on what the answer does not tell, if it matters beside the first verdict."""
-    judgement, words = judge(facts), Sentences(facts)
+    judgement, words = facts.once(judge), Sentences(facts)
     told = (judgement.first, judgement.second)
     least = thresholds.WORTH * judgement.first.score if judgement.first else 0.0
     others = [each for each in judgement.verdicts if each not in told and each.score >= least]
     return (*serialised(summary.shared), *map(words.of, others))
 
 
-def _process_json(each: ProcessVerdict) -> dict[str, Any]:
+def process_json(each: ProcessVerdict) -> dict[str, Any]:
+    """Plain data of a row."""
     share = each.share
     return {
         "name": json_text(each.name),
@@ -84,7 +104,13 @@ def _process_json(each: ProcessVerdict) -> dict[str, Any]:
         "score_ns": round(each.score),
         "frames": [json_text(frame) for frame in each.frames],
         "kernel_wait": json_text(each.kernel),
+        "runs_in": [
+            {"frames": [json_text(frame) for frame in frames], "samples": number}
+            for frames, number in each.hot.places[: thresholds.VALUES_SHOWN]
+        ],
+        "samples": each.hot.samples,
         "ended_by": each.ender and _ender_json(each.ender),
+        "slices": over_time.to_json(each.over),
     }
 
 

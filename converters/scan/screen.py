@@ -9,11 +9,16 @@ from ..base.text import printable
 from ..base.units import count, duration, plural, share
 from ..facts import thresholds
 from ..facts.identity import shown_id
+from ..facts.sampling import shown_share
 from ..phrases.next_steps import tells
 from ..rules.verdict import IDLE
 from ..summary.render import lost_line
 from ..summary.tables import table
 from ..summary.terminal import ENDLESS, encodable, has_color, printed, size_of
+from . import jobs
+from .cost import cost_lines
+from .hot import Hot
+from .over_time import OverTime, legend
 from .process_verdicts import Ender, ProcessVerdict, idle_names
 from .report import Report
 
@@ -47,9 +52,13 @@ def _blocks(report: Report, rows: int) -> Iterator[RenderableType]:
     for sentence in summary.answer:
         yield Text(printable(sentence), style="bold")
     yield from (Text(), _host_line(report))
+    yield from jobs.blocks(report.jobs)
     held = [each for each in report.processes if each.kind != IDLE]
     if held:
         yield from (Text(), _table(held[:rows], summary.duration_ns))
+        if strips := changing(held[:rows]):
+            length = duration(strips[0].series.length)
+            yield Text(f"Over time, a letter for each {length}: {legend(strips)}", style="dim")
     if len(held) > rows:
         yield Text(f"and {plural(sum(len(each.pids) for each in held[rows:]), 'process')} more (--json has them)")
     if line := _idle_line(idle_names(report.processes)):
@@ -57,6 +66,7 @@ def _blocks(report: Report, rows: int) -> Iterator[RenderableType]:
     if report.findings:
         yield from (Text(), *(Text(f"• {printable(each)}") for each in report.findings))
     yield from (Text(), lost_line(summary, in_short=True))
+    yield from (Text(printable(each), style="dim") for each in cost_lines(summary.comments))
     if step := summary.next_step:
         command, shows = printable(step.command), printable(tells(step))
         yield Text("Next: ").append(command, style="bold").append(f"  # {shows}", style="dim")
@@ -75,17 +85,27 @@ def _host_line(report: Report) -> Text:
         wanted = sum(each.on_cpu + each.runnable for each in summary.contention) / summary.duration_ns
         on_cpu = sum(each.on_cpu for each in summary.contention) / summary.duration_ns
         used = f": {on_cpu:.2f} of {plural(len(cores), 'core')} used, {wanted:.2f} wanted"
-    return Text(f"{scanned} for {duration(summary.duration_ns)}{where}{used}")
+    about = f"; the first sentence is about {count(report.concerned)} of them" if report.concerned else ""
+    return Text(f"{scanned} for {duration(summary.duration_ns)}{where}{used}{about}")
 
 
 def _table(rows: Sequence[ProcessVerdict], trace: int) -> Table:
     """One row for processes of one name that do the same."""
-    made = table("Verdict", "Share", "Cores", last="Processes (Share: of the time of the threads that it is on)")
+    strips = changing(rows)
+    heads = ("Verdict", "Share", "Cores", *(("Over time",) if strips else ()))
+    made = table(*heads, last="Processes (Share: of the time of the threads that it is on)")
     made.columns[0].justify = "left"
     for each in rows:
         much = share(each.time, each.wall) if each.wall else "-"
-        made.add_row(each.kind, much, f"{each.on_cpu / trace:.2f}" if trace else "-", _processes(each))
+        strip = (each.over.strip if each.over else "-",) if strips else ()
+        made.add_row(each.kind, much, f"{each.on_cpu / trace:.2f}" if trace else "-", *strip, _processes(each))
     return made
+
+
+def changing(rows: Sequence[ProcessVerdict]) -> list[OverTime]:
+    """The slices of these rows, if something changes in one of them; else none."""
+    found = [each.over for each in rows if each.over]
+    return found if any(each.changes for each in found) else []
 
 
 def _processes(each: ProcessVerdict) -> Text:
@@ -94,13 +114,25 @@ def _processes(each: ProcessVerdict) -> Text:
     number = f"{count(len(each.pids))} × " if len(each.pids) > 1 else ""
     text = Text(f"{number}{printable(each.name)}", style="bold")
     text.append(_pids(each.pids), style="not bold")
-    where = " → ".join(map(printable, each.frames))
+    where = _hot(each.hot) or " → ".join(map(printable, each.frames))
     where += f" │ {printable(each.kernel)}" if each.kernel else ""
     if where:
         text.append(f"\n{where}", style="not bold")
+    if each.over and each.over.told:
+        text.append(f"\n{printable(each.over.told)}", style="not bold")
     if each.ender:
         text.append(f"\nends with {_ender(each.ender)}: {share(each.ender.time, each.time)}", style="not bold")
     return text
+
+
+def _hot(hot: Hot) -> str:
+    """``runs in train → matmul: 62.0 %, train → save: 20.0 %``; "" if too few samples tell."""
+    told = [f"{' → '.join(map(printable, frames))}: {_part(number, hot)}" for frames, number in hot.told]
+    return f"runs in {', '.join(told)}" if told else ""
+
+
+def _part(number: int, hot: Hot) -> str:
+    return shown_share(number, number, hot.samples)
 
 
 def _ender(ender: Ender) -> str:

@@ -39,6 +39,8 @@ class Shown(NamedTuple):
     what: str
     """The measured quantity, as in the title: "Off-CPU time"."""
     results: type[Results] = Results
+    budget: float = 0.0
+    """Share of the traced threads' time that the trace may take; 0: any, and it is not measured."""
 
 
 def run(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], *, stem: str, what: str) -> int:
@@ -57,7 +59,8 @@ def traced(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...]
     results = shown.results.plan(stem, given)
     _check_timeline(results.paths, measures, stem)
     _check_graph(given, results.paths, measures, stem)
-    if given.get("every") and any(measure.name == "timeline" for measure in measures):
+    has_timeline = any(measure.name == "timeline" for measure in measures)
+    if given.get("every") and has_timeline and not results.has_timelines:
         raise click.UsageError("--every writes profiles, which have no timeline: leave out one of them")
     lines = options.make_line_tool(given)
     engine = make_engine(given)
@@ -78,6 +81,9 @@ def traced(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...]
         kernel_addresses=given["kernel_addresses"],
         every=given.get("every"),
         publish=functools.partial(_publish, results, stem) if results.every else None,
+        prepare=results.prepare,
+        budget=shown.budget,
+        writers=results.writers,
         gives_up=True,
     )
     if (done := engine.instead(request, f"trace-{stem}")) is not None:

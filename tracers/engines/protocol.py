@@ -37,6 +37,10 @@ class Request:
     """Seconds of an interval, whose profile goes to ``publish``; None: one profile."""
     publish: Callable[[Profile], None] | None = None
     """Called in a process of its own, once for each interval but the last one."""
+    prepare: Callable[[], None] | None = None
+    """Called before the trace begins: what is imported here is not imported by each of these processes."""
+    writers: int = 2
+    """Number of such processes, at most, at a time; with 1, they come in the order of the intervals."""
     container_pids: bool = False
     """Processes are also named with the pid inside their container."""
     python_only: bool = False
@@ -45,6 +49,8 @@ class Request:
     """Stacks with Python functions have the native ones of the interpreter itself, too."""
     kernel_addresses: bool = False
     """Addresses of the kernel's code and locks are told as they are."""
+    budget: float = 0.0
+    """Share of the traced threads' time that the trace may take; 0: any, and it is not measured."""
     gives_up: bool = field(default=False, compare=False)
     """Rights are given up as soon as they are not needed: for a process that ends with the trace."""
 

@@ -81,14 +81,18 @@ class Map:
     def take_percpu(self, index: int) -> list[bytes]:
         """The values of entry ``index`` of a per-CPU array, one for each CPU; they are set to 0. No program may use the
         entry meanwhile."""
+        found = self.percpu(index)
+        if any(map(any, found)):
+            self.update(index.to_bytes(4, "little"), bytes(-(-self.value_size // 8) * 8 * len(found)))
+        return found
+
+    def percpu(self, index: int) -> list[bytes]:
+        """The values of entry ``index`` of a per-CPU array, one for each CPU."""
         cpus = check(library().libbpf_num_possible_cpus(), "number of cores")
         size = -(-self.value_size // 8) * 8
         values = ctypes.create_string_buffer(size * cpus)
         check(library().bpf_map_lookup_elem(self.fd, index.to_bytes(4, "little"), values), f"map {self.name}")
-        found = [part[: self.value_size] for part in _cut(values.raw, size)]
-        if any(map(any, found)):
-            self.update(index.to_bytes(4, "little"), bytes(size * cpus))
-        return found
+        return [part[: self.value_size] for part in _cut(values.raw, size)]
 
     def clear(self) -> None:
         """Deletes the entries of a hash. Those that programs add meanwhile may stay."""
@@ -98,28 +102,9 @@ class Map:
     def items(self, batch: int = 4096) -> Iterator[tuple[bytes, bytes]]:
         """All (key, value) of a hash that is not modified meanwhile."""
         batch = min(batch, self.max_entries)
-        while (found := self._read_batches(batch)) is None:
+        while (found := _read_batches(self.fd, self.name, (self.key_size, self.value_size), batch)) is None:
             batch *= 2
         yield from found
-
-    def _read_batches(self, batch: int) -> list[tuple[bytes, bytes]] | None:
-        """None: one of the kernel's hash buckets holds more than ``batch`` entries."""
-        keys = ctypes.create_string_buffer(self.key_size * batch)
-        values = ctypes.create_string_buffer(self.value_size * batch)
-        cursor = ctypes.create_string_buffer(max(self.key_size, 8))
-        found: list[tuple[bytes, bytes]] = []
-        error = 0
-        while not error:
-            count = c_uint32(batch)
-            begin = cursor if found else None
-            error = library().bpf_map_lookup_batch(self.fd, begin, cursor, keys, values, byref(count), None)
-            if error == -errno.ENOSPC:
-                return None
-            if error != -errno.ENOENT:  # that was the last batch
-                check(error, f"map {self.name}")
-            pairs = zip(_cut(keys.raw, self.key_size), _cut(values.raw, self.value_size), strict=True)
-            found.extend(itertools.islice(pairs, count.value))
-        return found
 
 
 class Hash:
@@ -136,11 +121,38 @@ class Hash:
         batches = list(_batches(self.fd, self._name, self._key_size, self._value_size, _BATCH))
         return b"".join(keys for keys, _ in batches), b"".join(values for _, values in batches)
 
+    def items(self) -> list[tuple[bytes, bytes]]:
+        """All (key, value). Of those that programs add meanwhile, some may be missing."""
+        sizes, batch = (self._key_size, self._value_size), min(_BATCH, self._entries)
+        while (found := _read_batches(self.fd, self._name, sizes, batch)) is None:
+            batch *= 2
+        return found
+
     def close(self) -> None:
         """Closes the descriptor; the kernel may go on using the map."""
         if self.fd >= 0:
             os.close(self.fd)
         self.fd = -1
+
+
+def _read_batches(fd: int, name: str, sizes: tuple[int, int], batch: int) -> list[tuple[bytes, bytes]] | None:
+    """Entries of a hash with keys and values of these ``sizes``. None: one of the kernel's hash buckets holds more than
+    ``batch``."""
+    keys, values = (ctypes.create_string_buffer(size * batch) for size in sizes)
+    cursor = ctypes.create_string_buffer(max(sizes[0], 8))
+    found: list[tuple[bytes, bytes]] = []
+    error = 0
+    while not error:
+        count = c_uint32(batch)
+        begin = cursor if found else None
+        error = library().bpf_map_lookup_batch(fd, begin, cursor, keys, values, byref(count), None)
+        if error == -errno.ENOSPC:
+            return None
+        if error != -errno.ENOENT:  # that was the last batch
+            check(error, f"map {name}")
+        pairs = zip(_cut(keys.raw, sizes[0]), _cut(values.raw, sizes[1]), strict=True)
+        found.extend(itertools.islice(pairs, count.value))
+    return found
 
 
 def _batches(fd: int, name: str, key_size: int, value_size: int, batch: int) -> Iterator[tuple[bytes, bytes]]:

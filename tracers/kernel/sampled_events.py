@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+import struct
 from typing import NamedTuple
 
 from ...converters.base.errors import StallscopeError
 from . import perf_events
 
 _DISABLED, _EXCLUDE_KERNEL, _EXCLUDE_HYPERVISOR, _EXCLUDE_IDLE = 1 << 0, 1 << 5, 1 << 6, 1 << 7
+_SET_PERIOD = 0x40082404
+"""PERF_EVENT_IOC_PERIOD of include/uapi/linux/perf_event.h."""
 _NO_COUNTER = (errno.ENOENT, errno.EOPNOTSUPP, errno.ENXIO, errno.ENODEV)
 """Errors of the kernel for a counter that is not there."""
 
@@ -56,6 +60,14 @@ def open_on(cpu: int, name: str, frequency: int) -> int | None:
         if error.errno == errno.ENODEV and event.type == perf_events.TYPE_SOFTWARE:
             return None
         raise _refusal(name, error) from None
+
+
+def set_period(fd: int, period: int) -> None:
+    """Changes the period, in ns, of an event of the clock. OSError.
+
+    Events of the clock have one even if they were opened with a frequency (perf_swevent_init_hrtimer() of
+    kernel/events/core.c)."""
+    fcntl.ioctl(fd, _SET_PERIOD, struct.pack("=Q", period))
 
 
 def check(name: str, frequency: int) -> None:

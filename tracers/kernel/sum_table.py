@@ -41,6 +41,10 @@ class SumTable:
         self._put(slot)
         return old.take()
 
+    def peek(self, slot: int) -> list[tuple[bytes, bytes]]:
+        """Key and value of all sums, which stay; programs may be running."""
+        return self._tables[slot].items()
+
     def close(self) -> None:
         """Closes the descriptors; the programs may go on."""
         for table in (*self._tables, *([self._spare] if self._spare else [])):

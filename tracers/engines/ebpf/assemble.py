@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ....converters.base.collection import no_collection
 from ....converters.model import Labels, Profile, Sample, Stack
+from ...base.group_limits import refusals
 from ...kernel.records import RUNNING
 from ...symbols.lines import LineTool
 from ..rows import Row
@@ -24,6 +25,7 @@ from .measures.protocol import Recorded
 from .names import Names
 from .pythonic import PLAIN, Python, python_first
 from .remarks import comments, completeness, losses, missed_switches
+from .sliced import thread_slices
 from .stacks import Stacks
 
 if TYPE_CHECKING:
@@ -78,6 +80,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
     scheduling = _scheduling(recorded, places, stacks, names) if recorded else None
     by_row = dict(zip(map(id, given[1]), of_locks, strict=True))
     locks, gil = locks_of(capture, by_row, stacks, names, wakers), gil_of(capture, by_row, stacks, names)
+    slices = thread_slices(capture, rows, stacks, names)
     stacks.progress.clear()
     lost = losses(capture, stacks)
     said = comments(capture, lost, stacks)
@@ -94,9 +97,11 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         duration_ns=capture.stopped - capture.began,
         threads=[names.times(record) for record in capture.threads],
         processes=names.processes(capture.conditions),
+        origins=names.origins(capture.conditions),
         lost=lost,
         comments=[
             *said,
+            *refusals(capture.group_limits),
             *completeness(reached, cut, "the time" if capture.columns[0].unit == "nanoseconds" else "what was counted"),
             *(capture.tables.notes(late, reached.total()) if capture.tables else ()),
         ],
@@ -114,6 +119,8 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         objects=capture.objects,
         pressure=capture.pressure,
         interrupts=capture.interrupts,
+        group_limits=capture.group_limits,
+        slices=slices,
     )
 
 

@@ -11,7 +11,9 @@ from ....converters.model.asked_values import AskedValues
 from ....converters.model.call_ioctls import CallIoctls
 from ....converters.model.copies import Copies
 from ....converters.model.file_locks import FileLock
+from ....converters.model.group_limits import GroupLimit
 from ....converters.model.pressure import Interrupts, Pressure
+from ....converters.model.remarks import Comment
 from ....converters.model.sharing import SharedCall
 from ....converters.model.wait_objects import WaitObject
 from ...base.conditions import Condition
@@ -23,6 +25,7 @@ from ...unwind.counts import Counts
 from ..rows import Row, Timed
 from .lives import Lives
 from .measures.protocol import LockRows, Recorded
+from .measures.slices import Slices
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class Capture:
     lost_process_events: int
     lives: Lives
     spaces: ProcessSpaces
-    notes: list[str] = field(default_factory=list)
+    notes: list[Comment] = field(default_factory=list)
     exit_status: int | None = None
     """Exit status of the launched command; None: there was none, or it goes on."""
     ends: dict[int, int] = field(default_factory=dict)
@@ -82,6 +85,9 @@ class Capture:
     interrupts: list[Interrupts] = field(default_factory=list)
     objects: list[WaitObject] = field(default_factory=list)
     """Files, sockets and pipes that the rows' waits are on."""
+    group_limits: list[GroupLimit] = field(default_factory=list)
+    slices: Slices | None = None
+    """Times of waits by slices of the trace; None: they are not known."""
 
 
 @dataclass(frozen=True)

@@ -125,10 +125,15 @@ class Ebpf(Engine):
             from .session import Session
 
             scope = request.scope
-            session = Session(probes, launch, request.duration)
+            session = Session(probes, launch, request.duration, budget=request.budget)
             with Progress(request.duration) as progress:
                 if request.every and request.publish:
-                    session.cut_every(request.every, _publisher(request, request.publish, progress))
+                    publish = _publisher(request, request.publish, progress)
+                    session.cut_every(request.every, publish, request.writers)
+                    if request.prepare:
+                        from . import assemble  # noqa: F401
+
+                        request.prepare()
 
                 def show(threads: int, stacks: int, lost: int) -> None:
                     if scope.waits and scope.name is not None:
@@ -165,6 +170,7 @@ class Ebpf(Engine):
             memory=self.memory,
             python=self.python,
             intervals=request.every is not None,
+            knobs={"has_budget": 1} if request.budget else {},
         )
 
 

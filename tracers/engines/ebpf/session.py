@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
+from ....converters.model.remarks import Comment
 from ...base import procfs
 from ...base.conditions import Conditions
 from ...base.file_locks import FileLocks
@@ -26,6 +27,7 @@ from ...symbols.process import NO_PID, ProcessSpaces
 from ..ends import Ends
 from .bounds import Bounds, await_last_switches
 from .capture import Capture, Part, by_demand, stacks_of
+from .costing import Costing
 from .folding import Folding
 from .following import Following
 from .interpreters import Interpreters
@@ -38,6 +40,7 @@ from .measures.registry import has_waits
 from .objects import Objects, label
 from .preparing import Preparation, check_start, expect_files
 from .probes import Probes
+from .sliced import slices_by_process
 from .unwinding import Unwinding
 
 _POLL = 0.1
@@ -55,7 +58,7 @@ _ADOPT_SLICE = 0.05
 class Session:
     """Runs an engine until the duration is over, the targets are gone, the command ended, or a signal."""
 
-    def __init__(self, engine: Probes, launch: Launch | None, duration: float | None) -> None:
+    def __init__(self, engine: Probes, launch: Launch | None, duration: float | None, *, budget: float = 0.0) -> None:
         """Takes over an engine made with `on_record` of `RecordSink`."""
         self._engine = engine
         self._scope: Scope = engine.options.scope
@@ -70,12 +73,11 @@ class Session:
                 self._spaces.listeners.append(collector.mapped)
         self._to_adopt: deque[int] = deque()
         self._following = Following(self._scope, self._spaces, self._conditions, self._to_adopt)
-        self._notes: list[str] = []
+        self._notes: list[Comment] = []
+        self._costing = Costing(engine, budget, self._own_processes)
         self._next_look = 0.0
         self._bounds: Bounds | None = None
         """Once the trace begins."""
-        self._gone: set[int] = set()
-        """Processes that had exited at the last boundary."""
         self._folding: Folding | None = None
         self.intervals: Intervals | None = None
         self._process_events: ProcessEvents | None = None
@@ -90,10 +92,10 @@ class Session:
         self._interpreters = Interpreters(engine, self._spaces, self._unwinding)
         self._objects = Objects()
 
-    def cut_every(self, seconds: float, publish: Callable[[Capture], None]) -> None:
-        """Every so many seconds, `run` calls ``publish`` with the last interval, in a process of its own; what it
-        returns is then the rest."""
-        self.intervals = Intervals(self._engine, seconds)
+    def cut_every(self, seconds: float, publish: Callable[[Capture], None], writers: int) -> None:
+        """Every so many seconds, `run` calls ``publish`` with the last interval, in one of ``writers`` processes; what
+        it returns is then the rest."""
+        self.intervals = Intervals(self._engine, seconds, writers)
         self._publish = publish
 
     def _prepare(self, unwinding: Unwinding, interrupts: Interrupts, progress: Progress | None, wait: bool) -> None:
@@ -131,6 +133,7 @@ class Session:
                 stack.callback(self.intervals.close)
             check_start(self._launch, interrupts)
             part = self._begin(ends, bounds)
+            self._folding.began = part.began
             if progress:
                 progress.restart()
             if self._launch and not interrupts.requested:
@@ -149,6 +152,7 @@ class Session:
                 self._poll(sink)
                 part = self._keep_within(bounds, sink, part, on_poll)
             self._file_locks.finish()
+            self._notes += self._costing.finish()
             if not interrupts.requested and ends.reached():
                 await_last_switches(self._engine, sink)
             if self.intervals and (at := self.intervals.withdraw()):
@@ -183,10 +187,11 @@ class Session:
         self._interpreters.finish()
         self._objects.finish()
         boundary = self.intervals.boundary if self.intervals else 0
-        if self._folding:
-            # Every row has been taken in.
+        if self._folding:  # every row has been taken in
             self._folding.poll(lambda: None, self._own_processes(), FOREVER)
         threads = [since_boundary(record, boundary, part.began) for record in sink.threads(records)]
+        if self.intervals:
+            self.intervals.note(threads)
         # A program that ran when the others were stopped may have counted a switch that came a little later.
         end = max(self._engine.stopped, *(record.end for record in threads), 0)
         capture = self._capture(sink, threads, part, end)
@@ -206,7 +211,9 @@ class Session:
         self._catch_up(sink)
         records = sink.take_interval(part.began, at, without_event)
         threads = [since_boundary(record, intervals.boundary, part.began) for record in records]
-        intervals.passed()
+        intervals.passed(threads)
+        for collector in collectors:
+            collector.ends(at)
 
         def write() -> None:
             bounds.finish_beside(len(threads), intervals.taken)
@@ -219,17 +226,9 @@ class Session:
         if self._folding:
             self._folding.reset()
         self._file_locks.next()
-        self._forget(threads)
+        self._following.forget(threads)
         lost = self._process_events.lost if self._process_events else 0
         return Part(at, part.wall + at - part.began, engine.counters(), lost)
-
-    def _forget(self, threads: list[ThreadRecord]) -> None:
-        """Forgets the processes that had exited before the interval began whose ``threads`` these are."""
-        gone = {pid for pid, process in self._spaces.processes.items() if process.exited}
-        left = (gone & self._gone) - {record.thread.key.tgid for record in threads if not record.exited}
-        self._gone = gone - left
-        self._spaces.forget(left)
-        self._conditions.forget(left)
 
     def _begin(self, ends: Ends, bounds: Bounds) -> Part:
         if self._launch:
@@ -247,6 +246,7 @@ class Session:
         if bounded and not seeds:
             raise self._scope.untraceable()
         self._take_in(seeds)
+        self._costing.begin()
         return Part(self._engine.began, wall, counters)
 
     def _release(self, launch: Launch) -> None:
@@ -276,6 +276,7 @@ class Session:
             self._to_adopt.extend(pid for pid in collector.newcomers() if pid not in self._spaces.processes)
         self._conditions.poll()
         self._file_locks.poll()
+        self._costing.poll()
 
     def _look_for_newcomers(self) -> None:
         begin = time.monotonic()
@@ -335,8 +336,8 @@ class Session:
 
     def _own_processes(self) -> set[int]:
         """Processes that are not part of what is traced."""
-        found = CLIENT.pids | (self._unwinding.loader.pids if self._unwinding else set())
-        return found | (self.intervals.ours if self.intervals else set())
+        found = CLIENT.pids | self._scope.ours | (self._unwinding.loader.pids if self._unwinding else set())
+        return found | (self.intervals.ours | self.intervals.beside if self.intervals else set())
 
     def _capture(self, sink: RecordSink, threads: list[ThreadRecord], part: Part, end: int) -> Capture:
         """Capture of these threads from the beginning of ``part`` to ``end``, after the measures were read."""
@@ -393,4 +394,6 @@ class Session:
             objects=self._objects.found({label(row.origin.object) for row in rows}),
             file_locks=self._file_locks.found(traced, part.began, end),
             pressure=self._conditions.pressure(),
+            group_limits=self._conditions.group_limits.found(),
+            slices=slices_by_process(collectors, ended, lives),
         )

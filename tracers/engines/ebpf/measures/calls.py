@@ -23,6 +23,7 @@ from ....probe_targets import cuda
 from ...rows import Row, Timed
 from .call_parts import OTHER_FUNCTIONS, CallParts
 from .ioctl_records import NUMBER_SHIFT, plain
+from .leaving import Leaving
 from .open_calls import DEPTH, HEAD, Inside, Open, Part, open_calls, parts, waits_of_ioctl
 from .probed import NOT_LOOKED_INTO, Probed
 from .protocol import SCHEDULER, Ended
@@ -116,6 +117,7 @@ class CallsCollector(Summed):
         self._lost_before = dict(self._lost)
         self._cost = self._cost_before = Cost(0, 0)
         self._cut_stacks = self._cut_before = 0
+        self.leaving: Leaving | None = None
         self._ran = 0
         """Time of the traced threads on cores."""
 
@@ -162,6 +164,7 @@ class CallsCollector(Summed):
             "call_sums": SumTable(loaded, "call_sums", _SUM.size, few, key_size=_KEY.size),
             "call_failures": SumTable(loaded, "call_failures", 8, few, key_size=_FAILURE.size),
         }
+        self.leaving = Leaving(loaded, self._tables["call_sums"])
         self._parts.open(loaded, few)
         self._slow.open(loaded, few)
 
@@ -189,6 +192,9 @@ class CallsCollector(Summed):
         self._parts.drain(self.slot)
         self._slow.drain(self.slot)
 
+    def stepped_calls(self) -> int:
+        return self.leaving.stepped_calls(self.probed) if self.leaving and self.probed else 0
+
     def _call_sums(self) -> CallSums:
         if self._sums is None:
             # It needs numpy, which takes longer to import than the probes to attach.
@@ -208,6 +214,8 @@ class CallsCollector(Summed):
         stacks = [(int.from_bytes(tid, "little"), value) for tid, value in loaded.find_map("call_stacks").items()]
         if self.probed and self.probed.is_closed:  # the trace has ended, not only an interval of it
             self._open = open_calls(stacks)
+            if self.leaving:
+                self._open = self.leaving.remembered(self._open)
             self._inside = self._inside_of(stacks)
         losses = loaded.find_map("call_losses")
         self._lost = {kind: losses.lookup_percpu_u64(i) for i, kind in enumerate(_LOSSES)}

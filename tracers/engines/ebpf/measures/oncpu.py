@@ -15,7 +15,7 @@ from ....kernel.bpfobject import Link, Object
 from ....kernel.libbpf import BpfError
 from ....kernel.records import RUNNING as RUNNING_STATE
 from ....kernel.records import Origin
-from ....kernel.sampled_events import open_on
+from ....kernel.sampled_events import open_on, set_period
 from ....measures.oncpu import OnCpu
 from ...rows import Row
 from .protocol import SCHEDULER, Ended
@@ -52,12 +52,17 @@ class OnCpuCollector(Summed):
         # The interrupt of a counter may come while a core writes another event, that of the clock may not.
         self._one_by_one = measure.one_by_one and measure.by_clock
         self._samples: dict[Origin, _Sum] = {}
+        self._object: Object | None = None
         self._lost = 0
+        self.weight = 1
+        """Number of samples for which one stands: they have become rarer."""
+        self._fds: list[int] = []
+        """Events, which the links close."""
         self._blind: list[int] = []
         """CPUs whose event could not be opened."""
 
     def knobs(self) -> Mapping[str, int]:
-        return {"timeline_samples": self._one_by_one}
+        return {"timeline_samples": self._one_by_one, "sample_weight": self.weight}
 
     def sizes(self, entries: int) -> Mapping[str, int]:
         return dict.fromkeys(("stack_scratch", "walk_scratch", "rule_caches"), _CONTEXTS)
@@ -65,6 +70,7 @@ class OnCpuCollector(Summed):
     def open(self, loaded: Object, entries: int) -> None:
         super().open(loaded, entries)
         self._samples = {}
+        self._object = loaded
 
     def ways(self) -> Sequence[np.ufunc]:
         import numpy as np
@@ -82,6 +88,7 @@ class OnCpuCollector(Summed):
                     continue
                 try:
                     links.append(loaded.programs[name + suffix].attach_perf_event(fd))
+                    self._fds.append(fd)
                 except BpfError:
                     os.close(fd)
                     raise
@@ -90,6 +97,14 @@ class OnCpuCollector(Summed):
                 link.close()
             raise
         return links
+
+    def halve(self) -> None:
+        """Half as many samples from now on, each of which counts twice. The trace has to run, with a budget."""
+        assert self._object, "it was not opened"
+        self.weight *= 2
+        for fd in self._fds:
+            set_period(fd, _NSEC * self.weight // self.frequency)
+        self._object.set_variable("sample_weight", self.weight)
 
     def read(self, loaded: Object) -> None:
         self.drain()
@@ -123,8 +138,10 @@ class OnCpuCollector(Summed):
         return rows
 
     def _shared_out(self, origins: list[Origin], time: int | None) -> list[Row]:
-        """Splits ``time`` by numbers of samples; the parts sum to it. None: unknown; a sample counts as a period."""
-        counts = [self._samples[origin].samples for origin in origins]
+        """Splits ``time`` by numbers of samples; the parts sum to it. None: unknown; a sample counts as a period.
+
+        If samples became rarer, ``events`` of a sum is the number for which they stand."""
+        counts = [_standing_for(self._samples[origin], self.weight) for origin in origins]
         if time is None:
             time = sum(counts) * _NSEC // self.frequency
         total, seen, given = sum(counts), 0, 0
@@ -133,7 +150,7 @@ class OnCpuCollector(Summed):
             seen += count
             part = time * seen // total - given
             given += part
-            rows.append(Row(origin, RUNNING, (part, count)))
+            rows.append(Row(origin, RUNNING, (part, self._samples[origin].samples)))
         return rows
 
     def losses(self) -> Mapping[str, int]:
@@ -142,3 +159,7 @@ class OnCpuCollector(Summed):
     def remarks(self) -> Iterable[str]:
         if self._blind:
             yield f"{plural(len(self._blind), 'core')} went away as the trace began: not sampled"
+
+
+def _standing_for(total: _Sum, weight: int) -> int:
+    return total.events if weight > 1 else total.samples

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from .....converters.base.text import printable, shortened, some
@@ -24,6 +24,8 @@ from ....probe_targets import copies, cuda
 from ....probe_targets.entries import CODE, entry
 from ....probe_targets.wanted import Wanted, is_safe
 
+_FUNCTION = (1 << 32) - 1
+"""COOKIE_FUNCTION of bpf/include/call_cookie.h."""
 _ERRORS = 1 << 32
 """COOKIE_ERRORS of bpf/include/call_cookie.h."""
 NOT_LOOKED_INTO = "files not looked into"
@@ -53,6 +55,15 @@ class Probe(NamedTuple):
     is_fast: bool
 
 
+class _Kept(NamedTuple):
+    """A file with probes. ``fd``: closed with it."""
+
+    fd: int
+    path: str
+    places: tuple[Place, ...]
+    links: list[Link]
+
+
 class Probed(Link):
     """The probes. As a link: closed when the trace ends."""
 
@@ -60,6 +71,9 @@ class Probed(Link):
         super().__init__(0)
         self._loaded, self._way, self._programs, self._wanted = loaded, way, programs, wanted
         self._links: list[Link] = []
+        self.keeps = False
+        """Files stay open, so that functions can lose their probes again."""
+        self._kept: list[_Kept] = []
         self._seconds = Seconds()
         """Spent on looking into files."""
         self._known: set[tuple[tuple[int, int] | str, str]] = set()
@@ -185,10 +199,30 @@ class Probed(Link):
         probes, places = zip(*placed, strict=True)
         attached = attach_possible(self._loaded, self._way, self._programs, fd, places)
         self._links += attached.links
+        if self.keeps:
+            self._kept.append(_Kept(os.dup(fd), path, places, attached.links))
         self.functions += probes
         for i, place in enumerate(places, first):
             if error := attached.refused.get(place):
                 self._refused.setdefault(path, {}).setdefault(error, []).append(i)
+
+    def leave(self, functions: Collection[int]) -> None:
+        """Removes the probes of functions. Those of the same files are made again: for a moment there are none."""
+        for at, file in enumerate(self._kept):
+            rest = tuple(place for place in file.places if place.cookie & _FUNCTION not in functions)
+            if len(rest) == len(file.places):
+                continue
+            for link in file.links:
+                self._links.remove(link)
+                link.close()
+            links: list[Link] = []
+            try:
+                if rest:
+                    links = attach_possible(self._loaded, self._way, self._programs, file.fd, rest).links
+            except BpfError as error:
+                self.problems[file.path] = f"its probes could not be made again ({error.cause})"
+            self._links += links
+            self._kept[at] = file._replace(places=rest, links=links)
 
     def fitting(self, fd: int, elf: ElfFile, path: str, found: Sequence[Function]) -> list[tuple[Function, int]]:
         """Chooses the functions that get a probe, with more bits of each one's cookie."""
@@ -257,6 +291,9 @@ class Probed(Link):
         links, self._links = self._links, []
         for link in links:
             link.close()
+        kept, self._kept = self._kept, []
+        for file in kept:
+            os.close(file.fd)
 
 
 def _readable(names: Sequence[str]) -> list[str]:

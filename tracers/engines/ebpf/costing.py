@@ -1,0 +1,50 @@
+"""Cost of a trace: measured while it runs, kept within a budget, told at its end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+from ....converters.model.remarks import Comment, TraceCost
+from .metering import Meter
+from .probes import Probes
+from .shedding import Shedder, cost_parts
+
+_MILLION = 1_000_000
+
+
+class Costing:
+    """Cost of the probes of an engine, if there is a budget."""
+
+    def __init__(self, engine: Probes, budget: float, helpers: Callable[[], Iterable[int]]) -> None:
+        """``budget``: share of the traced threads' time; 0: the cost is not measured. ``helpers``: the tracer's other
+        processes."""
+        self._engine, self._budget = engine, budget
+        collectors = engine.options.collectors
+        self._meter: Meter | None = None
+        if budget:
+            self._meter = Meter(engine.object, helpers, lambda: sum(each.stepped_calls() for each in collectors))
+            self._shedder = Shedder(budget, engine.object, collectors)
+
+    def begin(self) -> None:
+        """The trace begins."""
+        if self._meter:
+            self._meter.begin()
+
+    def poll(self) -> None:
+        """Looks whether the trace costs too much, and leaves something out then. Called several times a second."""
+        if self._meter and (window := self._meter.poll()):
+            self._shedder.judge(window, time.monotonic_ns() - self._engine.began)
+
+    def finish(self) -> list[Comment]:
+        """The trace ends; its programs still run. Returns what it cost, and what was left out."""
+        if not (meter := self._meter):
+            return []
+        meter.finish()
+        if meter.problem:
+            return [f"the cost of the trace is not known: {meter.problem}"]
+        if not meter.measured or not meter.traced:
+            return []
+        parts = cost_parts(meter.parts)
+        whole = sum(ns for _, ns in parts)
+        return [TraceCost(whole, meter.traced, parts, round(self._budget * _MILLION)), *self._shedder.done]
