@@ -16,15 +16,8 @@ if TYPE_CHECKING:
 _Part = TypeVar("_Part")
 
 OF_THREADS = (
-    "threads",
-    "processes",
-    "origins",
-    "neighbours",
-    "objects",
-    "group_limits",
-    "slices",
-    "pressure",
-    "interrupts",
+    *("threads", "processes", "origins", "neighbours", "objects", "group_limits", "slices"),
+    *("pressure", "interrupts"),
 )
 """Accounts, and what samples refer to: they stay when samples are left out."""
 OF_SAMPLES = ("calls", "shared", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil", "steps")
