@@ -107,7 +107,7 @@ def said_of_calls(x: float) -> tuple[bool, bool]:
 
 
 def takes_longer(x: float) -> bool:
-    return bool(serialise(shared_call(alone_time=round(800_000 / x))))
+    return bool(serialise(shared_call(alone_time=round(4_000_000 / (4 * x + 1)))))
 
 
 def other_longer_than(x: float) -> bool:
@@ -138,6 +138,6 @@ def fail(failed: float, called: float) -> bool:
 
 def ioctl_takes_longer(x: float) -> bool:
     """Whether an ioctl in a function is said to take so many times longer with others inside."""
-    shared = Profile([], shared=[shared_call(name="GET_INFO", alone_time=round(800_000 / x))])
+    shared = Profile([], shared=[shared_call(name="GET_INFO", alone_time=round(4_000_000 / (4 * x + 1)))])
     profile = calling((("get", "ioctl"), 1, 1))
     return "times as long" in call_ioctl_sentence(profile, (), shared_calls(shared))

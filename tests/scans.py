@@ -51,7 +51,7 @@ def scanned_host(events: bool = True, name: str = "") -> Profile:
     profile.locks = [lock(name=name) if name else lock()]
     call = CallTimes(name or "ioctl A", "/dev/gpu0", 100, name or "train", 50, SECOND, MS, 90 * MS, SECOND // 2)
     profile.calls = [call, replace(call, pid=101, count=30, total=SECOND // 2)]
-    shared = SharedCall(name or "ioctl A", "/dev/gpu0", 2 * SECOND, SECOND, 3 * SECOND, 80, SECOND, 20, SECOND // 10)
+    shared = SharedCall(name or "ioctl A", "/dev/gpu0", 2 * SECOND, SECOND, 3 * SECOND, 80, 850 * MS, 20, SECOND // 10)
     shared.turns = {100: SECOND, 101: SECOND // 4}
     profile.shared = [shared]
     profile.processes = [ProcessTimes(pid, name or "train", cpus="0-3") for pid in (100, 101)]

@@ -46,6 +46,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "converters/facts/wait_kinds.py": "declarations: tests/converters/facts/test_waits.py",
     "converters/model/slices.py": "dataclasses without logic: tests/converters/facts/test_slices.py",
     "converters/base/errors.py": "one exception without logic",
+    "converters/model/pressure.py": "dataclasses without logic",
     "converters/model/neighbours.py": "one dataclass without logic",
     "converters/model/gil.py": "dataclasses without logic",
     "converters/pprof/schema.py": "private part of converters/pprof: tests/converters/pprof/test_decoder.py",

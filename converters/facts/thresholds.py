@@ -238,10 +238,21 @@ OUTLIER = Threshold(
 OUTLIER_MEDIAN = Threshold(0.25, "share of the median", "What differs by less stands out in no way that matters.")
 OUTLIER_SHARE = Threshold(0.1, "difference of shares", "The same for shares.")
 
+# What is short on the host.
+PRESSURE_CPU = Threshold(0.5, "share of the trace", "If a task waits for a core for less, cores are short in bursts.")
+PRESSURE_IO = Threshold(0.2, "share of the trace", "A task that waits for a disk for less does not tell a slow one.")
+PRESSURE_MEMORY = Threshold(0.05, "share of the trace", "Tasks wait for memory for less when files are read once.")
+PRESSURE_IRQ = Threshold(0.1, "share of the trace", "Interrupts of a busy network stop tasks for a few percent.")
+INTERRUPTED = Threshold(0.1, "share of the cores' time", "Interrupts of a busy network take a few percent.")
+STOLEN_TIME = Threshold(0.05, "share of the cores' time", "Hosts of virtual machines take less for themselves.")
+OUTSIDER = Threshold(0.25, "share of the ranks' waits in a call", "Who is inside for less is one of several.")
+OUTSIDER_WAITS = Threshold(0.05, "share of the ranks' time", "If they wait in a call for less, it does not matter.")
+
 # Ranks of a job.
 STRAGGLER_EXCESS = Threshold(
     0.1, "share of a rank's time above the median", "Who works longer than the others by less does not delay them much."
 )
+
 
 # Who had the cores.
 TAKERS_TELL = Threshold(0.01, "share of the threads' time", "A wait for a core takes a moment after each wake-up.")

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 _Part = TypeVar("_Part")
 
-OF_THREADS = ("threads", "processes", "origins", "neighbours", "objects", "group_limits", "slices")
+OF_THREADS = (
+    *("threads", "processes", "origins", "neighbours", "objects", "group_limits", "slices"),
+    *("pressure", "interrupts"),
+)
 """Accounts, and what samples refer to: they stay when samples are left out."""
 OF_SAMPLES = ("calls", "shared", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil", "steps")
 """Names of the parts that were measured beside the samples: of no use without all samples."""
@@ -62,6 +65,8 @@ TEXTS: dict[tuple[str, str], str] = {
             *(("ProcessTimes", name) for name in ("cpus", "environment", "script", "ranks")),
             *(("ProcessOrigin", name) for name in ("executable", "cgroup", "variables", "source")),
             ("CpuLimit", "cgroup"),
+            *(("Pressure", name) for name in ("resource", "cgroup")),
+            *(("Interrupts", name) for name in ("kind", "name")),
             *(("CallTimes", name) for name in ("name", "device", "errors", "locks", "library")),
             *(("SharedCall", name) for name in ("name", "device")),
             *(("CallIoctls", name) for name in ("name", "library", "command", "device")),

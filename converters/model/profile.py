@@ -18,6 +18,7 @@ from .group_limits import GroupLimit
 from .locks import LockTimes
 from .neighbours import Neighbour
 from .origins import ProcessOrigin
+from .pressure import Interrupts, Pressure
 from .processes import ProcessTimes
 from .remarks import Comment
 from .samples import Sample, ValueType
@@ -110,6 +111,10 @@ class Profile:
     """Processes that were not traced and used most of the cores' time; empty if not recorded."""
     objects: list[WaitObject] = field(default_factory=list)
     """Files and sockets on which samples' waits are; empty if not recorded."""
+    pressure: list[Pressure] = field(default_factory=list)
+    """Stalls of the host and of control groups of traced processes; empty if not recorded, or not known."""
+    interrupts: list[Interrupts] = field(default_factory=list)
+    """Interrupts on the host; empty if not recorded."""
     group_limits: list[GroupLimit] = field(default_factory=list)
     """Limits of the processes' control groups; empty if not recorded."""
     slices: list[ThreadSlices] = field(default_factory=list)

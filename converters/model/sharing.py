@@ -40,10 +40,17 @@ class SharedCall:
 
     @property
     def factor(self) -> float | None:
-        """The mean latency in terms of that of `alone` calls; None if there was none."""
-        if not (self.alone_time and self.count):
+        """The mean latency of calls with another process inside, in terms of that of `alone` calls; None if there was
+        none of either."""
+        if not self.alone_time or self.count <= self.alone:
             return None
-        return self.time / self.count / (self.alone_time / self.alone)
+        return self.with_others_mean / (self.alone_time / self.alone)
+
+    @property
+    def with_others_mean(self) -> float:
+        """Mean latency of the calls that were not `alone`, in ns; 0 if all were."""
+        number = self.count - self.alone
+        return (self.time - self.alone_time) / number if number > 0 else 0.0
 
     @property
     def turns_factor(self) -> float | None:

@@ -3,15 +3,15 @@
 It is one JSON object with ``version``, ``title``, ``host``, ``lost``, ``threads`` (the fields of ThreadTimes),
 ``processes`` (those of ProcessTimes, except the script and the ranks; omitted if there are none), ``calls`` and
 ``shared`` (those of CallTimes and SharedCall, its dictionaries as lists; omitted if there are none), ``call_ioctls``,
-``copies``, ``answers``, ``locks``, ``file_locks``, ``gil``, ``neighbours``, ``objects``, ``group_limits``,
-``origins``, ``slices`` and ``steps`` (those of CallIoctls, Copies, AskedValues, LockTimes, FileLock, GilTimes,
-Neighbour, WaitObject, GroupLimit, ProcessOrigin, ThreadSlices and Steps; omitted if there are none),
-``scripts`` and ``ranks`` (one per process; omitted if there are none), ``lives``
-(of threads and of processes: the index, and the fields with a default, of those that have other values; omitted if
-none has), ``display`` (how the answer was shown; omitted if it was not), ``value_types`` (``[name, unit, aggregate,
-label key]``, the key "" for a sum), ``generated`` (the comments for people, which load() removes again), ``remarks``
-(those of the comments that are codes, with their places; omitted if there are none), ``critical`` (only of a profile
-that is inside another one: the path of which the answer tells) and ``foreign`` (whether the profile has `Details`).
+``copies``, ``answers``, ``locks``, ``file_locks``, ``gil``, ``neighbours``, ``objects``, ``group_limits``, ``origins``,
+``slices``, ``pressure``, ``interrupts`` and ``steps`` (those of CallIoctls, Copies, AskedValues, LockTimes, FileLock,
+GilTimes, Neighbour, WaitObject, GroupLimit, ProcessOrigin, ThreadSlices, Pressure, Interrupts and Steps; omitted if
+there are none), ``scripts`` and ``ranks`` (one per process; omitted if there are none), ``lives`` (of threads and of
+processes: the index, and the fields with a default, of those that have other values; omitted if none has), ``display``
+(how the answer was shown; omitted if it was not), ``value_types`` (``[name, unit, aggregate, label key]``, the key ""
+for a sum), ``generated`` (the comments for people, which load() removes again), ``remarks`` (those of the comments that
+are codes, with their places; omitted if there are none), ``critical`` (only of a profile that is inside another one:
+the path of which the answer tells) and ``foreign`` (whether the profile has `Details`).
 Files of version 0.1 have it in their last comment, behind the word ``stallscope:``.
 """
 
@@ -30,6 +30,7 @@ from ..model.calls import BUCKETS, CallTimes
 from ..model.copies import Copies
 from ..model.file_locks import FileLock
 from ..model.neighbours import Neighbour
+from ..model.pressure import KINDS, RESOURCES, Interrupts, Pressure
 from ..model.processes import LATENCY_BUCKETS, THREAD_VARIABLES, CpuLimit, ProcessTimes, cpu_set
 from ..model.ranks import LABELS
 from ..model.sharing import SharedCall
@@ -42,12 +43,12 @@ _MOST = 1 << 64
 """Numbers that are divided stay below this: the result fits into a float."""
 _PLAIN = (
     *("calls", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil"),
-    *("neighbours", "objects", "group_limits", "origins", "slices"),
+    *("neighbours", "objects", "group_limits", "origins", "slices", "pressure", "interrupts"),
 )
 """Names of parts that are written field by field."""
 _SLACK = 10**9
 """Nanoseconds that a thread may have done beyond twice its time."""
-_Flat = TypeVar("_Flat", CallIoctls, Copies, FileLock, Neighbour)
+_Flat = TypeVar("_Flat", CallIoctls, Copies, FileLock, Neighbour, Pressure, Interrupts)
 _THREAD_LIVES, _PROCESS_LIVES = ("pid_life", "tid_life", "count"), ("pid_life",)
 """Fields that are 1 in most threads and processes."""
 
@@ -180,6 +181,8 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     profile.shared = [_shared(entry) for entry in _list(meta.get("shared", []))]
     profile.call_ioctls = [_flat(CallIoctls, entry) for entry in _list(meta.get("call_ioctls", []))]
     profile.neighbours = [_neighbour(entry) for entry in _list(meta.get("neighbours", []))]
+    profile.pressure = [_pressure(entry) for entry in _list(meta.get("pressure", []))]
+    profile.interrupts = [_interrupts(entry) for entry in _list(meta.get("interrupts", []))]
     profile.copies = [_flat(Copies, entry) for entry in _list(meta.get("copies", []))]
     profile.answers = [_answer(entry) for entry in _list(meta.get("answers", []))]
     profile.locks = [locks.decoded(entry) for entry in _list(meta.get("locks", []))]
@@ -252,6 +255,18 @@ def _possible(thread: ThreadTimes) -> ThreadTimes:
 def _neighbour(entry: Any) -> Neighbour:
     made = _flat(Neighbour, entry)
     cpu_set(made.cpus)  # ValueError if it is no list of cores
+    return made
+
+
+def _pressure(entry: Any) -> Pressure:
+    made = _flat(Pressure, entry)
+    _require(made.resource in RESOURCES, "pressure")
+    return made
+
+
+def _interrupts(entry: Any) -> Interrupts:
+    made = _flat(Interrupts, entry)
+    _require(made.kind in KINDS, "interrupts")
     return made
 
 

@@ -21,8 +21,10 @@ from ..summary.sharing import serialised
 from ..summary.summarize import summarize
 from . import over_time
 from .cost import cost_json
+from .host import Host, host_of, sentences
 from .jobs import Jobs, jobs_report
 from .next_step import concerned, step_of_scan
+from .outsiders import outsiders
 from .process_verdicts import Ender, ProcessVerdict, process_verdicts
 
 SCHEMA_VERSION = 1
@@ -37,6 +39,8 @@ class Report:
     """Rows for all processes: those at work first, by what would be saved."""
     findings: tuple[str, ...]
     """Sentences on other troubles than those of the answer, the most important first."""
+    host: Host
+    """Facts on the host: what is short, and who waits for whom."""
     jobs: Jobs
     facts: Facts = field(repr=False)
     """Facts of which the verdicts are made."""
@@ -52,6 +56,7 @@ class Report:
             "gpus": self.jobs.gpus_json(),
             "concerned": self.concerned,
             "findings": [json_text(each) for each in self.findings],
+            "host": self.host.to_json(),
             **cost_json(self.summary.comments),
             "summary": self.summary.to_json(),
         }
@@ -70,8 +75,10 @@ def report_of(profile: Profile, chosen: Whom | None = None, awake: Collection[in
     step = step_of_scan(summary.next_step, known.facts, judgement, processes)
     jobs = jobs_report(known.facts, told_as_late(summary.judged.verdicts))
     concerns = concerned(judgement.first) if judgement.first else ()
-    findings = _findings(known.facts, summary)
-    return Report(replace(summary, next_step=step), processes, findings, jobs, known.facts, len(concerns))
+    host = host_of(profile, known.facts.recorded.graph if known.facts.recorded else None)
+    told = (*outsiders(summary.shared, profile.duration_ns), *_findings(known.facts, summary), *sentences(host))
+    findings = told[: thresholds.FINDINGS]
+    return Report(replace(summary, next_step=step), processes, findings, host, jobs, known.facts, len(concerns))
 
 
 def _findings(facts: Facts, summary: Summary) -> tuple[str, ...]:
@@ -80,8 +87,7 @@ def _findings(facts: Facts, summary: Summary) -> tuple[str, ...]:
     told = (judgement.first, judgement.second)
     least = thresholds.WORTH * judgement.first.score if judgement.first else 0.0
     others = [each for each in judgement.verdicts if each not in told and each.score >= least]
-    sentences = (*serialised(summary.shared), *map(words.of, others))
-    return sentences[: thresholds.FINDINGS]
+    return (*serialised(summary.shared), *map(words.of, others))
 
 
 def process_json(each: ProcessVerdict) -> dict[str, Any]:

@@ -28,7 +28,8 @@ class Shared:
 
     @property
     def factor(self) -> float | None:
-        """Number of times that a call takes longer than alone, or than its turn if it was hardly ever alone."""
+        """Number of times that a call takes longer with others inside than alone; than its turn, if that is not
+        known."""
         return self.call.factor if self.known_alone else self.call.turns_factor
 
     @property
@@ -40,8 +41,8 @@ class Shared:
 
     @property
     def known_alone(self) -> bool:
-        """Whether there were enough calls without another process on the device."""
-        return self.call.alone >= thresholds.ALONE_CALLS
+        """Whether there were calls with, and enough without, another process on the device."""
+        return self.call.alone >= thresholds.ALONE_CALLS and self.call.factor is not None
 
     def to_json(self) -> dict[str, Any]:
         """Times in ns, null when not known."""
@@ -57,6 +58,8 @@ class Shared:
             "mean_ns": call.time // call.count if call.count else None,
             "alone_count": call.alone,
             "alone_mean_ns": call.alone_time // call.alone if call.alone else None,
+            "with_others_count": call.count - call.alone,
+            "with_others_mean_ns": round(call.with_others_mean) if call.count > call.alone else None,
             "factor": call.factor,
             "turns_factor": call.turns_factor,
             "turns": [{"pid": pid, "process": self._name(pid), "ns": ns} for pid, ns in sorted(call.turns.items())],

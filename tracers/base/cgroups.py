@@ -6,14 +6,19 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...converters.model.pressure import Pressure
 from ...converters.model.processes import CpuLimit
+from .pressure import Stalled, stalled
 from .procfs import PROC
 
 _MOST = 4096
 """Maximum number of known groups; others are not reported."""
 _MOST_ABOVE = 64
 """Maximum number of a group's ancestors, itself included."""
+_MOST_PRESSED = 64
+"""Maximum number of groups of which the pressure is read."""
 _BYTES = 1 << 16
+_PRESSURE = b".pressure"
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
 
 
@@ -66,6 +71,8 @@ class Cgroups:
     def __init__(self, mountinfo: Path = PROC / "self" / "mountinfo") -> None:
         self._hierarchies = hierarchies(read(mountinfo), b"cpu")
         self._groups: dict[bytes, _Group] = {}
+        self._stalled: dict[bytes, Stalled] = {}
+        """Stalls of groups of version 2, when they were first seen, by folder."""
 
     def of(self, membership: bytes) -> tuple[bytes, ...]:
         """The groups of a process, innermost first: the folders that `limits` takes.
@@ -90,6 +97,8 @@ class Cgroups:
                 group = _Group(name, folder, hierarchy.version)
                 self._groups[folder] = group
                 group.look()
+                if hierarchy.version == 2 and len(self._stalled) < _MOST_PRESSED:  # version 1 has none
+                    self._stalled[folder] = stalled(folder, _PRESSURE)
             folders.append(folder)
         return folders
 
@@ -98,6 +107,15 @@ class Cgroups:
         for group in self._groups.values():
             if group.quota_us:
                 group.look()
+
+    def pressure(self) -> list[Pressure]:
+        """Pressure of the groups since they were first seen; a group that is gone is left out."""
+        return [
+            each
+            for folder, before in self._stalled.items()
+            if before.times
+            for each in stalled(folder, _PRESSURE).since(before, self._groups[folder].name)
+        ]
 
     def limits(self, folders: tuple[bytes, ...]) -> tuple[CpuLimit, ...]:
         """Limits of the groups with a quota, as of the last look."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from ...converters.model.origins import MEMORY, MOST_ANCESTORS, Ancestor, ProcessOrigin
+from ...converters.model.pressure import Pressure
 from ...converters.model.processes import THREAD_VARIABLES, CpuLimit, cpu_list
 from ...converters.model.ranks import GPU, rank_of
 from ..outside.reads import head, heads
@@ -175,6 +176,10 @@ class Conditions:
             condition, folders = self._known.get(pid, (_UNKNOWN, ()))
             found[pid] = replace(condition, limits=self._cgroups.limits(folders))
         return found
+
+    def pressure(self) -> list[Pressure]:
+        """Pressure of the processes' control groups since they were first seen."""
+        return self._cgroups.pressure()
 
     def _look(self, pid: int) -> bool:
         """Examines a process; returns whether it exists and is known."""

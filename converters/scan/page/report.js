@@ -151,7 +151,7 @@ function sharedTable(report, host) {
     host.append(made("h3", "", "Calls that several processes were in at the same time"));
     const turns = (row) => row.turns.map(([name, time]) => name + ": " + duration(time)).join(", ");
     dataTable(host, {
-        caption: "Factor: how many times as long a call takes as without another process on the device, or as its turn (from the return before it to its own).",
+        caption: "Factor: how many times as long a call takes with another process on the device as without one, or as its turn (from the return before it to its own).",
         noun: "call",
         rows: report.shared,
         text: (row) => [row.name, row.device, turns(row)].join("\n"),

@@ -11,6 +11,7 @@ import blame_pins
 import call_pins as calls
 import core_pins
 import fact_pins
+import host_pins
 import limit_pins as limits
 import pins
 import pytest
@@ -264,6 +265,14 @@ PINS: dict[str, tuple[Pin, ...]] = {
     ),
     "OUTLIER_MEDIAN": (Pin(0.249, 0.251, lambda x: said.stands_out(100, 100, 100, 100 * (1 + x))),),
     "OUTLIER_SHARE": (Pin(0.099, 0.101, lambda x: said.stands_out(0.5, 0.5, 0.5, 0.5 + x, of_shares=True)),),
+    "PRESSURE_CPU": (Pin(0.49, 0.51, lambda x: host_pins.is_short("cpu", x)),),
+    "PRESSURE_IO": (Pin(0.19, 0.21, lambda x: host_pins.is_short("io", x)),),
+    "PRESSURE_MEMORY": (Pin(0.049, 0.051, lambda x: host_pins.is_short("memory", x)),),
+    "PRESSURE_IRQ": (Pin(0.099, 0.101, lambda x: host_pins.is_short("irq", x)),),
+    "INTERRUPTED": (Pin(0.099, 0.101, host_pins.interrupts_take),),
+    "STOLEN_TIME": (Pin(0.049, 0.051, host_pins.is_stolen),),
+    "OUTSIDER": (Pin(0.249, 0.251, host_pins.is_waited_for),),
+    "OUTSIDER_WAITS": (Pin(0.049, 0.051, host_pins.waits_long_enough),),
     "STRAGGLER_EXCESS": (Pin(0.099, 0.101, lambda x: is_late(job(0.3, 0.3, 0.3, 0.3 + x))),),
     "TAKERS_TELL": (Pin(0.0099, 0.0101, said.tells_takers),),
     "TAKER": (Pin(0.049, 0.051, said.takers_named),),

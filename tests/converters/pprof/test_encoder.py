@@ -18,6 +18,7 @@ from stallscope.converters.model.calls import BUCKETS, CallTimes
 from stallscope.converters.model.copies import Copies
 from stallscope.converters.model.file_locks import FileLock
 from stallscope.converters.model.neighbours import Neighbour
+from stallscope.converters.model.pressure import KINDS, RESOURCES, Interrupts, Pressure
 from stallscope.converters.model.processes import (
     LATENCY_BUCKETS,
     THREAD_VARIABLES,
@@ -106,6 +107,9 @@ FILE_LOCKS = st.builds(
 )
 NEIGHBOURS = st.builds(Neighbour, TEXT, UINT64, UINT64, st.sampled_from(["", "0-3,8"]))
 
+PRESSURE = st.builds(Pressure, st.sampled_from(RESOURCES), UINT64, UINT64, UINT64, TEXT)
+INTERRUPTS = st.builds(Interrupts, st.sampled_from(KINDS), TEXT, UINT64, UINT64, UINT64)
+
 
 @st.composite
 def profiles(draw: st.DrawFn) -> Profile:
@@ -129,6 +133,8 @@ def profiles(draw: st.DrawFn) -> Profile:
         copies=draw(st.lists(COPIES, max_size=2)),
         file_locks=draw(st.lists(FILE_LOCKS, max_size=2)),
         neighbours=draw(st.lists(NEIGHBOURS, max_size=2)),
+        pressure=draw(st.lists(PRESSURE, max_size=2)),
+        interrupts=draw(st.lists(INTERRUPTS, max_size=2)),
         objects=draw(st.lists(OBJECTS, max_size=2)),
         lost=draw(COUNTS),
         comments=draw(st.lists(TEXT | TEXT.map("stallscope:".__add__), max_size=3)),

@@ -67,7 +67,7 @@ def profile(**changes: Any) -> Profile:
             total=MS,
         )
     ]
-    shared = SharedCall("GPU_GET_INFO", "/dev/nvidiactl", 100, 90, 250, 100, 7400, 20, 200)
+    shared = SharedCall("GPU_GET_INFO", "/dev/nvidiactl", 100, 90, 250, 100, 6120, 20, 200)
     times = [
         ThreadTimes(pid, "train", pid, "train", 100 * MS, 20 * MS, 0, {"uninterruptible": 80 * MS}) for pid in PROCESSES
     ]

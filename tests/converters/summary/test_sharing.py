@@ -15,7 +15,7 @@ SLOW = {(1, 3): 70, (2, 3): 70, (3, 1): 5, (3, 2): 5}
 
 
 def shared(**fields: object) -> SharedCall:
-    call = SharedCall("A", "/dev/x", 100, 90, 250, 100, 4000, 20, 200, {1: 10, 2: 10, 3: 80}, dict(SLOW))
+    call = SharedCall("A", "/dev/x", 100, 90, 250, 100, 3400, 20, 200, {1: 10, 2: 10, 3: 80}, dict(SLOW))
     for name, value in fields.items():
         setattr(call, name, value)
     return call
@@ -77,6 +77,7 @@ def test_json() -> None:
     data = json.loads(json.dumps(summarize(profile(shared(), process="a\udcff")).to_json()["shared_calls"]))
     (entry,) = data
     assert entry["factor"] == 4
-    assert entry["alone_mean_ns"] == 10
+    assert (entry["alone_mean_ns"], entry["alone_count"]) == (10, 20)
+    assert (entry["with_others_mean_ns"], entry["with_others_count"]) == (40, 80)
     assert entry["turns"][2] == {"pid": 3, "process": "a\\xff", "ns": 80}
     assert entry["waits"][0] == {"waiter": 1, "inside": 3, "ns": 70}

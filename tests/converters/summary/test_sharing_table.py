@@ -28,7 +28,7 @@ def printed(call: SharedCall, process: str = "train", *, width: int = 200) -> li
 
 def shared(waits: dict[tuple[int, int], int]) -> SharedCall:
     pids = {pid for pair in waits for pid in pair}
-    return SharedCall("A", "/dev/x", 100, 90, 250, 100, 4000, 20, 200, dict.fromkeys(pids, 10), waits)
+    return SharedCall("A", "/dev/x", 100, 90, 250, 100, 3400, 20, 200, dict.fromkeys(pids, 10), waits)
 
 
 def test_rows_wait_and_columns_are_inside() -> None:
@@ -74,7 +74,7 @@ def test_the_least_of_very_many_share_a_row() -> None:
 def test_what_the_factor_is_of() -> None:
     waits = {(1, 3): 60, (3, 1): 20}
     hardly = replace(shared(waits), alone=2, alone_time=20)
-    told = "a call takes 200.0 times as long as its turn, from the return before it to its own"
+    told = "a call takes 170.0 times as long as its turn, from the return before it to its own"
     assert printed(hardly)[5].endswith(told)
     none = SharedCall("A", "/dev/x", 100, 90, 250, waits=waits)
     assert printed(none)[5].endswith("; no call returned")

@@ -117,6 +117,8 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         steps=_steps(scheduling),
         neighbours=_neighbours(capture, wakers),
         objects=capture.objects,
+        pressure=capture.pressure,
+        interrupts=capture.interrupts,
         group_limits=capture.group_limits,
         slices=slices,
     )

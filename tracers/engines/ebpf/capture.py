@@ -12,6 +12,7 @@ from ....converters.model.call_ioctls import CallIoctls
 from ....converters.model.copies import Copies
 from ....converters.model.file_locks import FileLock
 from ....converters.model.group_limits import GroupLimit
+from ....converters.model.pressure import Interrupts, Pressure
 from ....converters.model.remarks import Comment
 from ....converters.model.sharing import SharedCall
 from ....converters.model.wait_objects import WaitObject
@@ -79,6 +80,9 @@ class Capture:
     file_locks: list[FileLock] = field(default_factory=list)
     neighbours: Neighbours | None = None
     """Processes that were not traced; None if the whole host was."""
+    pressure: list[Pressure] = field(default_factory=list)
+    """Pressure of the host, and of the control groups."""
+    interrupts: list[Interrupts] = field(default_factory=list)
     objects: list[WaitObject] = field(default_factory=list)
     """Files, sockets and pipes that the rows' waits are on."""
     group_limits: list[GroupLimit] = field(default_factory=list)

@@ -14,6 +14,7 @@ from ...base import capabilities, descriptors, privilege
 from ...base.interrupts import Interrupts
 from ...base.launch import Launch
 from ...base.neighbours import Neighbours
+from ...base.pressure import HostTimes
 from ...base.priority import while_the_user_waits
 from ...kernel.records import RecordSink
 from ...measures.protocol import Measure
@@ -141,7 +142,11 @@ class Ebpf(Engine):
                         progress.update(threads=threads, stacks=stacks, lost=lost)
 
                 neighbours = None if scope.everything else Neighbours()
+                host = HostTimes()
                 capture = session.run(sink, show, interrupts, progress, wait=request.wait)
+                host.end()
+                capture.pressure = [*host.pressure, *capture.pressure]
+                capture.interrupts = host.interrupts
                 if neighbours:
                     neighbours.end()
                     capture.neighbours = neighbours

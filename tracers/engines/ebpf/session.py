@@ -393,6 +393,7 @@ class Session:
             [answer for collector in collectors for answer in collector.answers()],
             objects=self._objects.found({label(row.origin.object) for row in rows}),
             file_locks=self._file_locks.found(traced, part.began, end),
+            pressure=self._conditions.pressure(),
             group_limits=self._conditions.group_limits.found(),
             slices=slices_by_process(collectors, ended, lives),
         )
