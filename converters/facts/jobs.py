@@ -134,8 +134,9 @@ def _waits_for_children(main: Thread, facts: Facts) -> bool:
 def _by_creation(facts: Facts, numbers: Mapping[int, int]) -> dict[int, tuple[int, str]]:
     """Processes without a rank's variables that one process has started, and that meet in collective operations."""
     groups: dict[tuple[int, str], list[ProcessOrigin]] = defaultdict(list)
+    meet = _that_meet(facts) if facts.origins else frozenset()
     for pid, origin in facts.origins.items():
-        if pid not in numbers and origin.ancestors and origin.executable and _meets(facts, pid):
+        if pid in meet and pid not in numbers and origin.ancestors and origin.executable:
             groups[origin.ancestors[0].pid, origin.executable].append(origin)
     found: dict[int, tuple[int, str]] = {}
     for group in groups.values():
@@ -145,10 +146,10 @@ def _by_creation(facts: Facts, numbers: Mapping[int, int]) -> dict[int, tuple[in
     return found
 
 
-def _meets(facts: Facts, pid: int) -> bool:
-    """Whether a thread of it waits for other ranks in a collective operation of a library."""
-    threads = (thread for thread in facts.own if thread[0] == pid)
-    return any(place.wait.job == COLLECTIVE for thread in threads for place in facts.waits_of(thread))
+def _that_meet(facts: Facts) -> frozenset[int]:
+    """Processes of which a thread waits for other ranks in a collective operation of a library."""
+    meet = (pid for (pid, _), places in facts.sums.items() if any(each.wait.job == COLLECTIVE for each in places))
+    return frozenset(meet)
 
 
 def _workers(facts: Facts, ranks: Mapping[int, object]) -> dict[int, list[int]]:

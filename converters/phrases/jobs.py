@@ -73,18 +73,19 @@ def straggler(found: Straggler) -> str:
     return (
         f"{late[:1].upper()}{late[1:]} {keeps} the other {number} ranks waiting: they wait for ranks for "
         f"{percent(found.others_wait)} of their time (median), {first} for {percent(found.waits)}{ended}. Meanwhile "
-        f"{first} is for {percent(excess.share)} of its time {_does(excess)} (the others: {percent(excess.usual)})"
+        f"{first} is for {percent(excess.share)} of its time {_does(excess, usual=True)}"
         f"{workers}."
     )
 
 
-def _does(excess: Excess) -> str:
-    what = DOES.get(excess.kind, excess.kind)
-    where = " → ".join(excess.frames)
-    if not where:
-        return what
-    part = "" if excess.in_place >= _ALL * excess.share else f" (in this place: {percent(excess.in_place)})"
-    return f"{what} in {where}{part}"
+def _does(excess: Excess, *, usual: bool = False) -> str:
+    """``asleep in load_shard → nanosleep (70.1 % there; the others: 1.0 %)``. ``usual``: with what the others do."""
+    what, where = DOES.get(excess.kind, excess.kind), " → ".join(excess.frames)
+    is_part = where and excess.in_place < _ALL * excess.share
+    notes = [f"{percent(excess.in_place)} there"] if is_part else []
+    notes += [f"the others: {percent(excess.usual)}"] if usual else []
+    told = f" ({'; '.join(notes)})" if notes else ""
+    return f"{what} in {where}{told}" if where else f"{what}{told}"
 
 
 _ALL = 0.95

@@ -15,7 +15,6 @@ from ..facts.wait_functions import COLLECTIVE
 from ..facts.wait_kinds import CORE, TOLD_BY_OTHERS
 from ..facts.wait_sums import Place, Sum, Thread
 from ..model.waits_for import THREAD as NODE
-from ..model.waits_for import Node
 from .finding import Finding
 from .verdict import GPU, kind_of
 
@@ -24,6 +23,8 @@ RUNNING, RUNNABLE = "running", "runnable"
 FOR_OTHERS = (COLLECTIVE, GPU)
 """Kinds of waits in which the work of other ranks shows: the operations of NCCL run on the GPU."""
 _SOMEBODY = ((0, 0),)
+Ends = dict[tuple[int, int], Counter[int]]
+"""Time of waits by who waited (the kernel's pid and tid), and the rank (pid) whose thread ended them at last."""
 
 
 @dataclass(frozen=True)
@@ -90,17 +91,33 @@ DEVIATION = 1.4826
 
 def states_of(facts: Facts, job: Job) -> RankStates:
     """The states of a job's ranks."""
-    return RankStates(job, tuple(times_of(facts, [rank.pid], job) for rank in job.ranks))
+    ends = _ends(facts, job)
+    return RankStates(job, tuple(_times(facts, [rank.pid], job, ends) for rank in job.ranks))
 
 
 def times_of(facts: Facts, pids: Iterable[int], job: Job) -> RankTimes:
     """Times of processes, of the threads that stand for each. ``job``: those whose other ranks are waited for."""
+    return _times(facts, pids, job, _ends(facts, job))
+
+
+def _ends(facts: Facts, job: Job) -> Ends:
+    """Who ended waits, of those of a job's ranks."""
+    graph = facts.recorded.graph if facts.recorded else None
+    ranks = {kernel_id(pid): pid for pid in job.pids}
+    found: Ends = defaultdict(Counter)
+    for (victim, end), time in graph.ends.items() if graph else ():
+        if victim.kind == NODE and end.pid in ranks and end.pid != victim.pid:
+            found[victim.pid, victim.tid][ranks[end.pid]] += time
+    return found
+
+
+def _times(facts: Facts, pids: Iterable[int], job: Job, ends: Ends) -> RankTimes:
     threads = [thread for pid in pids for thread in _standing_for(facts, pid)]
     kinds: Counter[str] = Counter()
     places: Counter[tuple[str, tuple[str, ...]]] = Counter()
     ended: Counter[int] = Counter()
     for thread in threads:
-        of = _Thread(facts, thread, job)
+        of = _Thread(facts, thread, job, ends)
         kinds.update(of.kinds)
         places.update(of.places)
         ended.update(of.ended)
@@ -116,7 +133,7 @@ def _standing_for(facts: Facts, pid: int) -> list[Thread]:
 class _Thread:
     """Times of one thread."""
 
-    def __init__(self, facts: Facts, thread: Thread, job: Job) -> None:
+    def __init__(self, facts: Facts, thread: Thread, job: Job, ends: Ends) -> None:
         self._facts, self._thread = facts, thread
         self._others = {kernel_id(pid): pid for pid in job.pids if pid != thread[0]}
         times = facts.threads[thread]
@@ -125,7 +142,7 @@ class _Thread:
         for place, total in facts.waits_of(thread).items():
             if place.kind != CORE:
                 self._add(place, total)
-        self.ended = self._ended_by_others()
+        self.ended = ends.get((kernel_id(thread[0]), kernel_id(thread[1])), Counter())
         self._move_to_others(sum(self.ended.values()) - self.kinds[COLLECTIVE])
         self._add_runs(times.on_cpu)
         self.kinds += Counter()  # without zeros
@@ -149,17 +166,6 @@ class _Thread:
 
     def _is_others(self, number: int) -> bool:
         return any(end.pid in self._others for end in self._facts.objects[number].ends)
-
-    def _ended_by_others(self) -> Counter[int]:
-        """Time of its waits by the other rank at the end of the chain of wakers."""
-        found: Counter[int] = Counter()
-        graph = self._facts.recorded.graph if self._facts.recorded else None
-        pid, tid = self._thread
-        node = Node(NODE, kernel_id(pid), kernel_id(tid))
-        for (victim, end), time in graph.ends.items() if graph else ():
-            if victim == node and end.pid in self._others:
-                found[self._others[end.pid]] += time
-        return found
 
     def _move_to_others(self, time: int) -> None:
         """Counts so much more of waits that others end, by memory that ranks share for example, as waits for ranks."""

@@ -74,7 +74,7 @@ def told_as_late(verdicts: Sequence[Verdict]) -> Straggler | None:
 
 
 def straggler_of(facts: Facts, states: RankStates) -> Straggler | None:
-    """The late ranks of a job; None if no rank is late, or most are."""
+    """The late ranks of a job; None if no rank is late."""
     bar = states.bar()
     if bar is None:
         return None
@@ -82,7 +82,7 @@ def straggler_of(facts: Facts, states: RankStates) -> Straggler | None:
     in_order = sorted(zip(states.job.ranks, states.times, strict=True), key=lambda pair: -pair[1].own)
     late = [pair for pair in in_order if pair[1].own > middle + far]
     others = [pair for pair in in_order if pair not in late]
-    if not late or len(late) >= len(others):
+    if not late:
         return None
     rank, times = late[0]
     rest = [each for _, each in others]

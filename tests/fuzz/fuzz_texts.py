@@ -27,6 +27,7 @@ from stallscope.tracers.base import (
     conditions,
     lock_table,
     open_descriptors,
+    origins,
     procfs,
     ranks,
     scripts,
@@ -85,6 +86,7 @@ def mappings(data: bytes) -> None:
 def environment(data: bytes) -> None:
     """/proc/PID/environ and cmdline."""
     ranks.ranks_in(data)
+    origins.variables_in(data)
     conditions.variables_in(data)
     scripts.script_of(data.split(b"\0"))
 
@@ -94,6 +96,7 @@ def control_groups(data: bytes) -> None:
     known = cgroups.Cgroups()
     known._hierarchies = cgroups._hierarchies(data)
     known.limits(known.of(data))
+    origins.group_in(data)
     cgroups.Cgroups().of(data)
 
 

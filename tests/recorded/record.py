@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,8 @@ from typing import Any
 from stage import FOLDERS
 from stallscope.converters import pprof
 from stallscope.converters.model import Frame, Profile, Sample, parts
+from stallscope.converters.model.origins import ProcessOrigin
+from stallscope.converters.model.processes import ProcessTimes
 
 CAPTURES = Path(__file__).parent / "captures"
 ROOT = str(Path(__file__).resolve().parents[2])
@@ -40,6 +42,7 @@ def neutral(profile: Profile) -> Profile:
     changed: dict[str, Any] = {
         name: [parts.with_texts(part, text_of) for part in getattr(profile, name)] for name in parts.NAMES
     }
+    changed["origins"] = [_of_job(each, changed["processes"]) for each in changed["origins"]]
     host = "host" if profile.host else ""
     comments = [
         _elsewhere(each) if isinstance(each, str) else parts.with_texts(each, text_of) for each in profile.comments
@@ -55,6 +58,13 @@ def neutral(profile: Profile) -> Profile:
         display=None,
         **changed,
     )
+
+
+def _of_job(origin: ProcessOrigin, traced: Sequence[ProcessTimes]) -> ProcessOrigin:
+    """Origin without the processes that have started the traced ones, and without the names of their folders."""
+    pids = {each.pid for each in traced}
+    above = [each for each in origin.ancestors if each.pid in pids]
+    return replace(origin, ancestors=above, cgroup="/job", executable=Path(origin.executable).name)
 
 
 def _elsewhere(text: str) -> str:

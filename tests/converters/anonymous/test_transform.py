@@ -21,6 +21,7 @@ from stallscope.converters.model.calls import CallTimes
 from stallscope.converters.model.copies import Copies
 from stallscope.converters.model.gil import GilThread, GilTimes
 from stallscope.converters.model.locks import KERNEL, PROCESS, SHARED, LockPlace, LockThread, LockTimes
+from stallscope.converters.model.origins import MEMORY, Ancestor, ProcessOrigin
 from stallscope.converters.model.processes import CpuLimit, ProcessTimes
 from stallscope.converters.model.sharing import SharedCall
 from stallscope.converters.model.sites import Site
@@ -111,6 +112,10 @@ def everything() -> Profile:
                          environment={"OMP_NUM_THREADS": "zebra"}, script="train_zebra.py",
                          ranks={"cuda-visible-devices": "GPU-zebra-uuid", "rank": "3"})
         ],
+        origins=[
+            ProcessOrigin(10, "zebra_main", [Ancestor(9, "zebra_shell")], "/opt/zebra", "/slurm/job_zebra", 1,
+                          {"MASTER_ADDR": "zebra", "PMI_SIZE": "8", "SLURM_JOB_ID": "123456"}, MEMORY)
+        ],
     )  # fmt: skip
 
 
@@ -156,6 +161,13 @@ def _texts(value: Any) -> typing.Iterator[str]:
     elif dataclasses.is_dataclass(value):
         for field in dataclasses.fields(value):
             yield from _texts(getattr(value, field.name))
+
+
+def test_what_tells_jobs_apart_is_kept_apart() -> None:
+    (origin,) = anonymised(everything()).origins
+    assert origin.variables["PMI_SIZE"] == "8"
+    assert origin.variables["SLURM_JOB_ID"] not in ("123456", origin.variables["MASTER_ADDR"])
+    assert (origin.source, origin.ancestors[0].pid) == (MEMORY, 9)
 
 
 def test_no_absolute_address_of_the_kernel_is_left() -> None:

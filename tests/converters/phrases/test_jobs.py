@@ -8,7 +8,7 @@ from stallscope.converters.model.origins import MEMORY, Ancestor
 from stallscope.converters.phrases.jobs import alike, job_name, straggler
 from stallscope.converters.rules.rank_states import states_of
 from stallscope.converters.rules.straggler import straggler_of
-from summary_profiles import empty, facts_of
+from summary_profiles import EXE, SECOND, SLEEP, Tracee, empty, facts_of, user
 
 
 def said(profile: Profile) -> str:
@@ -60,3 +60,15 @@ def test_ranks_that_are_alike(own: float) -> None:
     told = alike(states_of(facts, jobs_of(facts)[0]))
     others, asleep = f"{100 - 100 * own:.1f} % waiting for other ranks", f"{100 * own:.1f} % asleep"
     assert told == f"all alike: {others}, {asleep}"
+
+
+def test_a_part_of_what_it_does_is_in_one_place() -> None:
+    made = late()
+    third = next(each for each in made.threads if each.pid == 103)
+    Tracee(made, 103, "train", 103, "train").wait(
+        (*user(EXE, "main", "rest"), *SLEEP[1:]), "interruptible", 5 * SECOND, 9
+    )
+    last = made.threads.pop()
+    third.wall += last.wall
+    third.blocked["interruptible"] += last.wall
+    assert said(made).endswith("nap → clock_nanosleep (53.3 % there; the others: 10.0 %).")

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import pytest
-from job_profiles import MEET, TEN, job, late, rank
+from job_profiles import TEN, job, late, rank
 from stallscope.converters.facts.hot_sites import HotSite
 from stallscope.converters.facts.jobs import jobs_of
 from stallscope.converters.facts.runs import Run, RunSum
-from stallscope.converters.model import Profile, Sample
+from stallscope.converters.model import Profile, Sample, ThreadTimes
+from stallscope.converters.model.processes import ProcessTimes
 from stallscope.converters.model.wait_objects import LABEL, TCP, ObjectEnd, WaitObject
 from stallscope.converters.rules.rank_states import RankStates, states_of
-from summary_profiles import READ, SECOND, SLEEP, Tracee, facts_of
+from stallscope.converters.rules.straggler import Straggler, find
+from summary_profiles import EXE, FUTEX, READ, SECOND, Tracee, facts_of, user
+from wait_graphs import chained, profile_of, with_extremes
 
 
 def states(profile: Profile) -> RankStates:
@@ -83,4 +86,41 @@ def test_workers_are_not_the_rank() -> None:
     made = job(0.1, 0.1, 0.1)
     rank(made, 200, 0, 1.0, above=[type(made.origins[0].ancestors[0])(100, "train"), *made.origins[0].ancestors])
     assert states(made).times[0].wall == TEN
-    assert MEET and SLEEP
+
+
+def woken(own: float = 0.1) -> Profile:
+    """Ranks that wait in memory that they share, until rank 3 (pid 103) has come."""
+    made = with_extremes(profile_of())
+    made.duration_ns = TEN
+    for number in range(4):
+        pid = 100 + number
+        part = 0.9 if number == 3 else own
+        made.processes.append(ProcessTimes(pid, "train", ranks={"rank": str(number)}))
+        made.threads.append(ThreadTimes(pid, "train", pid, "train", TEN, round(part * TEN), 0, {}))
+        if waits := round((1 - part) * TEN):
+            waker = ("train-103", 103, "train") if number != 3 else ("train-100", 100, "train")
+            sample = chained(pid, pid, waits, waker, process="train", own=(*user(EXE, "main", "barrier"), *FUTEX))
+            made.samples.append(sample._replace(values=(waits, 1, waits, waits)))
+            made.threads[-1].blocked = {"interruptible": waits}
+    return made
+
+
+def test_waits_that_another_rank_ends_are_for_it() -> None:
+    made = woken()
+    found = states(made).times
+    assert found[0].kinds == {"running": SECOND, "collective": 9 * SECOND}
+    assert [dict(each.ended_by) for each in found[:3]] == [{103: 9 * SECOND}] * 3
+    assert dict(found[3].ended_by) == {100: SECOND}
+    (verdict,) = find(facts_of(made))
+    assert isinstance(verdict.detail, Straggler)
+    assert ([each.number for each in verdict.detail.late], verdict.detail.ended) == ([3], 1.0)
+
+
+def test_waits_that_somebody_else_ends_are_not() -> None:
+    made = woken()
+    made.samples = [
+        chained(each.label("pid"), each.label("pid"), each.values[0], ("other-7", 7, "other"), process="train",  # type: ignore[arg-type]
+                own=(*user(EXE, "main", "barrier"), *FUTEX))._replace(values=each.values)
+        for each in made.samples
+    ]  # fmt: skip
+    assert {kind for each in states(made).times for kind in each.kinds} == {"running", "thread"}

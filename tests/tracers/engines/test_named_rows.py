@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from stallscope.converters.facts.contention import contention_of
 from stallscope.converters.model import Frame, Stack
+from stallscope.converters.model.origins import ProcessOrigin
 from stallscope.converters.model.processes import LATENCY_BUCKETS, CpuLimit
 from stallscope.tracers.base.conditions import Condition
 from stallscope.tracers.base.scope import Scope
@@ -49,7 +50,9 @@ def test_equal_labels_are_one_object() -> None:
 
 def test_processes() -> None:
     limit = CpuLimit("/job", 20_000, 100_000, 10, 9, 500)
-    condition = Condition("0-1", (limit,), {"OMP_NUM_THREADS": "4"}, "train.py", "p", {"rank": "3"})
+    condition = Condition(
+        "0-1", (limit,), {"OMP_NUM_THREADS": "4"}, "train.py", "p", {"rank": "3"}, ProcessOrigin(1, "")
+    )
     accounts = [Account(pid, tid, 0, 100) for pid, tid in ((1, 1), (1, 2), (1, 3), (2, 2))]
     accounts[1].created = True
     for account, ns in ((accounts[0], 2_000), (accounts[2], 1_000), (accounts[2], 2_047)):
@@ -63,6 +66,7 @@ def test_processes() -> None:
     assert one.latencies == (1, 2) + (0,) * (LATENCY_BUCKETS - 2)
     assert (two.latencies, two.cpus, two.environment) == ((), "", None), "nothing is known of it"
     assert profile.samples[0].label("rank") == "3"
+    assert profile.origins == [ProcessOrigin(1, "p")]
     (found, _) = contention_of(profile)
     assert (found.created, found.allowed, found.limits) == (1, 0.2, (limit,))
 

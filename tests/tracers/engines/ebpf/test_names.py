@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from captures import capture, key, profile, remaining
+from stallscope.converters.model.origins import Ancestor, ProcessOrigin
 from stallscope.tracers.base.conditions import Condition
 from stallscope.tracers.engines.ebpf.assemble import Naming, profile_of
 from stallscope.tracers.kernel.records import WaitSum
@@ -99,6 +100,14 @@ def test_ranks_are_labels_of_every_sample() -> None:
     assert len(made.samples) == 2
     assert {(sample.label("rank"), sample.label("gpu")) for sample in made.samples} == {("3", "1")}
     assert all(list(sample.labels) == sorted(sample.labels) for sample in made.samples)
+
+
+def test_origins_have_the_names_of_processes() -> None:
+    origin = ProcessOrigin(7, "", [Ancestor(1234, "bash")], "/bin/x")
+    known = Condition("0", origin=origin)
+    made = profile(threads=[remaining(b"main", tid=7, key=key(tid=7))], conditions={7: known, 99: known})
+    (found,) = made.origins
+    assert (found.pid, found.process, found.ancestors) == (7, "main", origin.ancestors)
 
 
 @pytest.mark.parametrize(("name", "script"), [("d", "q.py"), ("python3", "")])
