@@ -55,6 +55,14 @@ LEFT_OUT = {"samples": "oncpu", "wakers": "wakeup", "locks": "locks", "ioctls": 
     metavar="FOLDER",
     help="Show the report of a folder that -o has written; with -o x.html, write its page. Traces nothing.",
 )
+@click.option(
+    "--compare",
+    "compared",
+    nargs=2,
+    multiple=True,
+    metavar="BEFORE AFTER",
+    help="Compare two runs: folders or captures that -o has written (repeatable: more runs). Traces nothing.",
+)
 @watch_options
 @options.naming_options
 @engine_options
@@ -65,6 +73,10 @@ def main(**given: Any) -> int:
     core, who ends their waits, which locks they wait for and which ioctls and CUDA calls they are in, all at once.
 
     Without a choice of processes it is the whole host, for 10 seconds; with --watch or --live it goes on."""
+    if given["compared"]:
+        from .command.comparing import show_comparison
+
+        return show_comparison(given["compared"], given)
     if given["kept"]:
         return show_again(given["kept"], given)
     goes_on = prepare(given)

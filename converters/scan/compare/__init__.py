@@ -1,0 +1,1 @@
+"""Comparison of two runs of one job."""

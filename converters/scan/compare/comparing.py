@@ -1,0 +1,208 @@
+"""Differences of two runs of one job: what takes more or less time, and whether that is more than noise.
+
+All rates are s (of all threads) per s of the trace, so that runs of different lengths can be compared. The times of
+slices are parts of the time of threads: no moment is counted twice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ...facts import thresholds
+from ...facts.ranks import ranks_of
+from ...model import Profile
+from ...model.states import RUNNING
+from ...rules.verdict import IDLE
+from .intervals import Intervals, Key, intervals_of
+from .statistic import holm, margin, mean, rank_sum
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Rates of one key before and after, and what speaks against noise."""
+
+    key: Key
+    before: float
+    after: float
+    margin: float
+    """Two standard errors of the difference; 0 if there are too few intervals."""
+    chance: float | None
+    """Probability of a difference like this without a change, corrected for the number of keys; None if there are
+    too few intervals to tell."""
+
+    @property
+    def difference(self) -> float:
+        return self.after - self.before
+
+    @property
+    def is_change(self) -> bool:
+        """Whether it matters and is more than noise."""
+        return abs(self.difference) >= thresholds.COMPARED_LEAST and (
+            self.chance is not None and self.chance <= thresholds.COMPARED_CHANCE
+        )
+
+
+class Moved(NamedTuple):
+    """Rates that have no intervals: of a function that runs, or of a call. ``process`` and ``name`` are hostile."""
+
+    process: str
+    rank: int | None
+    name: str
+    before: float
+    after: float
+
+    @property
+    def difference(self) -> float:
+        return self.after - self.before
+
+
+class Row(NamedTuple):
+    """Number of processes of one name, or rank, before and after."""
+
+    process: str
+    rank: int | None
+    before: int
+    after: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Differences of two runs, the largest first."""
+
+    durations: tuple[int, int]
+    """ns of all traces before, and after."""
+    intervals: tuple[int, int]
+    runs: tuple[int, int]
+    changes: tuple[Change, ...]
+    functions: tuple[Moved, ...]
+    """Functions that run, by the innermost frame outside the kernel. Not judged: samples have no intervals."""
+    calls: tuple[Moved, ...]
+    """Calls that were timed, on their own: their times are also in ``changes``."""
+    processes: tuple[Row, ...]
+    """Those whose number differs."""
+
+    @property
+    def judged(self) -> bool:
+        """Whether there are enough intervals to tell a change from noise."""
+        return min(self.intervals) >= thresholds.COMPARED_INTERVALS
+
+    @property
+    def told(self) -> tuple[Change, ...]:
+        """Changes that are more than noise."""
+        return tuple(each for each in self.changes if each.is_change)
+
+    @property
+    def first(self) -> Change | None:
+        """The change that costs most: the largest increase that is no idling. None without any."""
+        return next((each for each in self.told if each.difference > 0 and each.key.kind != IDLE), None)
+
+
+def compare(before: Sequence[Profile], after: Sequence[Profile]) -> Comparison:
+    """Differences of the runs ``after`` against the runs ``before``; the intervals of several runs are put together."""
+    sides = (_joined(before), _joined(after))
+    durations = (_duration(before), _duration(after))
+    return Comparison(
+        durations,
+        (sides[0].number, sides[1].number),
+        (len(before), len(after)),
+        _changes(*sides),
+        _moved(_functions(before), _functions(after), durations),
+        _moved(_calls(before), _calls(after), durations),
+        _rows(before, after),
+    )
+
+
+def _duration(runs: Sequence[Profile]) -> int:
+    return sum(each.duration_ns for each in runs)
+
+
+def _joined(runs: Sequence[Profile]) -> Intervals:
+    rates: dict[Key, list[float]] = {}
+    number = 0
+    for each in map(intervals_of, runs):
+        for key, series in each.rates.items():
+            rates.setdefault(key, [0.0] * number).extend(series)
+        number += each.number
+        for series in rates.values():
+            series.extend([0.0] * (number - len(series)))
+    return Intervals(number, rates)
+
+
+def _changes(before: Intervals, after: Intervals) -> tuple[Change, ...]:
+    keys = list({**before.rates, **after.rates})
+    none_before, none_after = [0.0] * before.number, [0.0] * after.number
+    pairs = [(before.rates.get(key, none_before), after.rates.get(key, none_after)) for key in keys]
+    enough = min(before.number, after.number) >= thresholds.COMPARED_INTERVALS
+    matter = [i for i, (one, other) in enumerate(pairs) if abs(mean(other) - mean(one)) >= thresholds.COMPARED_LEAST]
+    chances: dict[int, float] = {}
+    if enough:
+        least = thresholds.COMPARED_LEAST
+        tested = [i for i, pair in enumerate(pairs) if max(map(mean, pair)) >= least]
+        chances = dict(zip(tested, holm([rank_sum(*pairs[i]) for i in tested]), strict=True))
+    made = (
+        Change(keys[i], mean(pairs[i][0]), mean(pairs[i][1]), margin(*pairs[i]) if enough else 0.0, chances.get(i))
+        for i in matter
+    )
+    return tuple(sorted(made, key=lambda each: (-abs(each.difference), str(each.key))))
+
+
+_Who = tuple[str, int | None, str]
+
+
+def _functions(runs: Sequence[Profile]) -> Counter[_Who]:
+    """ns on a core by process, rank and the innermost function outside the kernel."""
+    found: Counter[_Who] = Counter()
+    for profile in runs:
+        if "wall" not in [each.name for each in profile.value_types]:
+            continue
+        column, ranks = profile.index("wall"), ranks_of(profile)
+        for sample in profile.samples:
+            if not sample.stack or not sample.values[column] or sample.label("state") != RUNNING:
+                continue
+            leaf = next((each for each in reversed(sample.stack) if each.kind != "kernel"), sample.stack[-1])
+            pid = sample.label("pid")
+            rank = ranks.get(pid) if isinstance(pid, int) else None
+            found[str(sample.label("process") or ""), rank, leaf.name] += sample.values[column]
+    return found
+
+
+def _calls(runs: Sequence[Profile]) -> Counter[_Who]:
+    found: Counter[_Who] = Counter()
+    for profile in runs:
+        ranks = ranks_of(profile)
+        for call in profile.calls:
+            found[call.process, ranks.get(call.pid), call.name] += call.total + call.open_time
+    return found
+
+
+def _moved(before: Counter[_Who], after: Counter[_Who], durations: tuple[int, int]) -> tuple[Moved, ...]:
+    made = (
+        Moved(
+            *who,
+            *(side[who] / length if length else 0.0 for side, length in zip((before, after), durations, strict=True)),
+        )
+        for who in {**before, **after}
+    )
+    matter = (each for each in made if abs(each.difference) >= thresholds.COMPARED_LEAST)
+    return tuple(sorted(matter, key=lambda each: (-abs(each.difference), str(each))))
+
+
+def _rows(before: Sequence[Profile], after: Sequence[Profile]) -> tuple[Row, ...]:
+    """Processes whose number per run differs, if all runs of a side agree on it."""
+    one, other = _numbers(before), _numbers(after)
+    rows = (Row(*who, one[who], other[who]) for who in {**one, **other})
+    return tuple(sorted((each for each in rows if each.before != each.after), key=str))
+
+
+def _numbers(runs: Sequence[Profile]) -> Counter[tuple[str, int | None]]:
+    """The most processes that a run has of each name and rank."""
+    most: Counter[tuple[str, int | None]] = Counter()
+    for profile in runs:
+        ranks = ranks_of(profile)
+        ids = {(each.process, each.pid) for each in profile.threads}
+        ids |= {(each.process, each.pid) for each in profile.slices}
+        most |= Counter((name, ranks.get(pid)) for name, pid in ids)
+    return most

@@ -1,0 +1,60 @@
+"""Times of a run by who spent them and how, in each of its intervals."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...facts.ranks import ranks_of
+from ...model import Profile
+from ...model.slices import ThreadSlices
+
+
+class Key(NamedTuple):
+    """One way in which processes of one name, or a rank of it, spend time. Names are hostile."""
+
+    process: str
+    rank: int | None
+    """None if it is not known: then all processes of this name are one."""
+    kind: str
+    """Kind, one of `rules.verdict.KINDS`."""
+    frames: tuple[str, ...] = ()
+    """Place, as in `Site`; () for several, and for running."""
+    kernel: str = ""
+
+
+class Intervals(NamedTuple):
+    """Rates by key: s of all its threads per s of the trace, one for each interval."""
+
+    number: int
+    rates: dict[Key, list[float]]
+
+
+def intervals_of(profile: Profile) -> Intervals:
+    """The rates in the slices of a profile; no intervals if it has none. A last slice of less than half the length
+    of the others is left out: its rates would be noise."""
+    ranks = ranks_of(profile)
+    lengths = _lengths(profile)
+    rates: dict[Key, list[float]] = {}
+    for each in profile.slices:
+        for spent in each.spent:
+            key = Key(each.process, ranks.get(each.pid), spent.kind, spent.frames, spent.kernel)
+            series = rates.setdefault(key, [0.0] * len(lengths))
+            for i, time in enumerate(spent.times, each.first):
+                if i < len(lengths):
+                    series[i] += time / lengths[i]
+    return Intervals(len(lengths), rates)
+
+
+def _lengths(profile: Profile) -> list[int]:
+    """Length in ns of each slice of a trace."""
+    length = max((each.length for each in profile.slices), default=0)
+    if not length:
+        return []
+    known = max(_end(each) for each in profile.slices)
+    whole, rest = divmod(profile.duration_ns or known * length, length)
+    lengths = [length] * whole
+    return [*lengths, rest] if 2 * rest >= length else lengths
+
+
+def _end(each: ThreadSlices) -> int:
+    return each.first + each.number

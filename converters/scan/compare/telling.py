@@ -1,0 +1,114 @@
+"""A comparison of two runs as text and as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TextIO
+
+from ...base.text import json_text, printable
+from ...base.units import duration, plural
+from ...facts import thresholds
+from .comparing import Change, Comparison, Moved
+from .intervals import Key
+
+SCHEMA_VERSION = 1
+
+
+def show(comparison: Comparison, file: TextIO) -> None:
+    """Writes the comparison for a person, in at most 40 lines."""
+    from ...summary.terminal import encodable
+
+    text = "".join(f"{line}\n" for line in lines(comparison))
+    file.write(encodable(text, file.encoding))
+    file.flush()
+
+
+def lines(comparison: Comparison) -> Iterator[str]:
+    """Lines of the report, escaped."""
+    yield _answer(comparison)
+    before, after = comparison.durations
+    yield ""
+    yield (
+        f"Before: {duration(before)} in {plural(comparison.intervals[0], 'interval')}; after: {duration(after)} in "
+        f"{plural(comparison.intervals[1], 'interval')}. Times are s of threads per s of the trace."
+    )
+    if min(comparison.runs) < 2:
+        yield "One run on a side: noise is that inside a run; how much runs of the same job differ is not known."
+    rows = thresholds.COMPARED_ROWS
+    if comparison.changes:
+        yield from ("", f"{'Before':>8} {'After':>8} {'Change':>8} {'±':>6}  Noise  What")
+        yield from map(_change_line, comparison.changes[:rows])
+    for head, moved in (("Functions that run", comparison.functions), ("Calls", comparison.calls)):
+        if moved:
+            yield from ("", f"{head} (not judged: they have no intervals)")
+            yield from map(_moved_line, moved[: rows // 2])
+    for row in comparison.processes[: rows // 4]:
+        yield f"{_who(row.process, row.rank)}: {plural(row.before, 'process')} before, {row.after} after"
+
+
+def _answer(comparison: Comparison) -> str:
+    if not comparison.judged:
+        fewest = min(comparison.intervals)
+        return (
+            f"Change cannot be told from noise: {plural(fewest, 'interval')} on one side, at least "
+            f"{thresholds.COMPARED_INTERVALS} are needed."
+        )
+    first = comparison.first
+    if first is None:
+        return "Nothing takes more time than before, beyond noise."
+    told = f"{first.before:.2f} → {first.after:.2f} s per s of the trace"
+    return f"Most of what is new is {_what(first.key)}: {told}, {first.difference:+.2f} ± {first.margin:.2f}."
+
+
+def _change_line(each: Change) -> str:
+    noise = "?" if each.chance is None else "no" if each.is_change else "yes"
+    numbers = f"{each.before:8.2f} {each.after:8.2f} {each.difference:+8.2f} {each.margin:6.2f}"
+    return f"{numbers}  {noise:<5}  {_what(each.key)}"
+
+
+def _moved_line(each: Moved) -> str:
+    numbers = f"{each.before:8.2f} {each.after:8.2f} {each.difference:+8.2f}"
+    return f"{numbers}  {_who(each.process, each.rank)}: {printable(each.name)}"
+
+
+def _who(process: str, rank: int | None) -> str:
+    return printable(process) if rank is None else f"{printable(process)} (rank {rank})"
+
+
+def _what(key: Key) -> str:
+    place = " → ".join(map(printable, key.frames)) + (f" │ {printable(key.kernel)}" if key.kernel else "")
+    return f"{_who(key.process, key.rank)}: {key.kind}" + (f" in {place}" if place else "")
+
+
+def to_json(comparison: Comparison) -> dict[str, Any]:
+    """Plain data for ``json.dumps``. Rates are s per s of the trace; null is what is not known."""
+    return {
+        "compare_version": SCHEMA_VERSION,
+        "durations_ns": list(comparison.durations),
+        "intervals": list(comparison.intervals),
+        "runs": list(comparison.runs),
+        "judged": comparison.judged,
+        "changes": [_change_json(each) for each in comparison.changes],
+        "functions": [_moved_json(each) for each in comparison.functions],
+        "calls": [_moved_json(each) for each in comparison.calls],
+        "processes": [{**each._asdict(), "process": json_text(each.process)} for each in comparison.processes],
+    }
+
+
+def _change_json(each: Change) -> dict[str, Any]:
+    return {
+        "process": json_text(each.key.process),
+        "rank": each.key.rank,
+        "kind": each.key.kind,
+        "frames": [json_text(frame) for frame in each.key.frames],
+        "kernel": json_text(each.key.kernel),
+        "before": each.before,
+        "after": each.after,
+        "margin": each.margin if each.chance is not None else None,
+        "chance": each.chance,
+        "is_change": each.is_change,
+    }
+
+
+def _moved_json(each: Moved) -> dict[str, Any]:
+    return {**each._asdict(), "process": json_text(each.process), "name": json_text(each.name)}

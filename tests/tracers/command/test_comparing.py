@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from scans import scanned_host
+from stallscope.converters.writers import output
+from stallscope.converters.writers.base.options import WriteOptions
+from stallscope.tracers.scan import main
+
+
+def capture(folder: Path, name: str) -> str:
+    path = folder / name
+    output.write(scanned_host(events=False), path, WriteOptions())
+    return str(path)
+
+
+def test_captures_without_slices_are_not_judged(tmp_path: Path) -> None:
+    one, other = capture(tmp_path, "a.pb.gz"), capture(tmp_path, "b.pb.gz")
+    ran = CliRunner().invoke(main, ["--compare", one, other])
+    assert ran.exit_code == 0, ran.output
+    assert ran.output.startswith("Change cannot be told from noise: 0 intervals")
+    made = json.loads(CliRunner().invoke(main, ["--compare", one, other, "--json"]).output)
+    assert (made["compare_version"], made["judged"], made["functions"], made["calls"]) == (1, False, [], [])
+
+
+@pytest.mark.parametrize("more", [["-o", "x.html"], ["--from", "x.d"]])
+def test_what_it_does_not_do(tmp_path: Path, more: list[str]) -> None:
+    one = capture(tmp_path, "a.pb.gz")
+    ran = CliRunner().invoke(main, ["--compare", one, one, *more])
+    assert ran.exit_code == 2
