@@ -16,7 +16,7 @@ from typing import Any
 
 import pyte
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 """Seconds after which a screen that does not show what it should has failed."""
 OTHER_SCREEN, BACK, CURSOR = b"\x1b[?1049h", b"\x1b[?1049l", b"\x1b[?25h"
 """Sequences that take and leave the other screen of a terminal, and show the cursor."""

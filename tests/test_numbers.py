@@ -63,7 +63,7 @@ ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
     "scan/conditions/lexer.py": ("bounds of a text", (40, 1_000)),
     "scan/conditions/parser.py": ("bound of work", (50,)),
     "scan/conditions/words.py": ("ns of units of time", (1, 1_000, 1_000, 1_000_000, NS, 60 * NS)),
-    "scan/live/keys.py": ("a byte; bound of work", (27, 4_096)),
+    "scan/live/keys.py": ("a byte; bound of work", (27, 27, 4_096)),
     "scan/live/state.py": ("a screen; columns", (10, 60)),
     "scan/live/view.py": ("columns and lines of a screen", (3, 4, 5, 6, 8, 8, 8, 8, 8, 11, 18, 18, 20, 80)),
     "scan/watch/line.py": ("version of the JSON; ns of a second", (1, NS, NS)),

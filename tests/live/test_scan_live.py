@@ -32,7 +32,10 @@ while True:
 def test_a_process_is_found_and_opened(end: str, tmp_path: Path) -> None:
     path = tmp_path / "waits.py"
     path.write_text(CODE)
-    with subprocess.Popen([sys.executable, path]) as process, Terminal([TRACE_SCAN, "--live", "--watch", "1s"]) as seen:
+    with (
+        subprocess.Popen([sys.executable, path]) as process,
+        Terminal([TRACE_SCAN, "--live", "--watch", "1s", "-p", process.pid]) as seen,
+    ):
         try:
             seen.shows("Verdict")
             seen.press("/waits.py\r")
@@ -52,13 +55,13 @@ def test_a_process_is_found_and_opened(end: str, tmp_path: Path) -> None:
 
 
 def test_a_command_with_its_output(tmp_path: Path) -> None:
-    code = "import time\nfor i in range(60): print('step', i, flush=True); time.sleep(0.1)"
+    code = "import time\nfor i in range(100): print('step', i, flush=True); time.sleep(0.1)"
     with Terminal([TRACE_SCAN, "--live", "--watch", "1s", "--", sys.executable, "-c", code]) as seen:
-        seen.shows("polling")
+        seen.shows("python -c")
         seen.wait_until(lambda: "| step " in seen.text or seen.lines[-2].startswith("step "), "what it prints")
         assert seen.ended() == 0
         seen.check_restored()
-        assert "step 59" in seen.text
+        assert "step 99" in seen.text
 
 
 def test_a_trace_that_cannot_begin_says_so() -> None:

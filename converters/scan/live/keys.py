@@ -36,6 +36,8 @@ def keys(data: bytes, *, is_all: bool) -> tuple[list[str], bytes]:
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     place = 0
     while place < len(data):
+        if data[place] == 0x1B:
+            found += decoder.decode(b"", final=True)  # a character that was cut short
         if data[place] != 0x1B:
             char = decoder.decode(data[place : place + 1])
             place += 1
@@ -49,5 +51,6 @@ def keys(data: bytes, *, is_all: bool) -> tuple[list[str], bytes]:
         else:
             found.append(ESCAPE)
             place += 1
-    pending = decoder.getstate()[0]
-    return found, pending if not is_all else b""
+    if is_all:
+        return [*found, *decoder.decode(b"", final=True)], b""
+    return found, decoder.getstate()[0]

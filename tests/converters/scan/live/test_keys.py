@@ -18,6 +18,7 @@ from stallscope.converters.scan.live.state import BACKSPACE, DOWN, END, ENTER, E
         (b"\x1b[200~x\x1b[1;5C", ["x"]),
         (b"\x1bq", [ESCAPE, "q"]),
         (b"\xff", ["\ufffd"]),
+        (b"\xe0\x1bq", ["\ufffd", ESCAPE, "q"]),
     ],
 )
 def test_keys(data: bytes, found: list[str]) -> None:
