@@ -29,9 +29,9 @@ BPF_OBJECT := bpf/stallscope.bpf.o
 CARRIED := tracers/kernel/carried
 BPF_CFLAGS := -g -O2 -Wall -Werror -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Ibpf/include
 
-WORKLOAD_PARTS := workload held_device libdemo_cuda libcuda libcudart libshares many_library cuda_calls topk_ranks
+WORKLOAD_PARTS := workload held_device libdemo_cuda libcuda libcudart libshares many_library cuda_calls call_storm topk_ranks
 WORKLOADS := $(filter-out $(WORKLOAD_PARTS),$(patsubst tests/workloads/%.c,%,$(wildcard tests/workloads/*.c)))
-STANDINS := $(addprefix build/workloads/,libcuda.so.1 libcudart.so.12 cuda_calls cuda_late cuda_static nvidia/topk_ranks)
+STANDINS := $(addprefix build/workloads/,libcuda.so.1 libcudart.so.12 cuda_calls cuda_late cuda_static call_storm nvidia/topk_ranks)
 WORKLOAD_FILES := $(WORKLOADS:%=build/workloads/%) build/workloads/libdemo_cuda.so build/workloads/libshares.so $(STANDINS)
 # What only tests need: it takes compilers of their own, and more time.
 TEST_WORKLOADS := $(addprefix build/workloads/,cpp_frames rust_frames exec_chain_other many/.made)
@@ -235,6 +235,9 @@ build/workloads/cuda_calls: build/workloads/cuda_calls.o build/workloads/libcuda
 build/workloads/cuda_late: build/workloads/cuda_late.o
 build/workloads/cuda_static build/workloads/cuda_calls build/workloads/cuda_late: build/workloads/%: build/workloads/held_device.o build/workloads/workload.o build/workloads/libcuda.so.1 build/workloads/libcudart.so.12
 	gcc -pthread -Wl,-z,lazy -o $@ $(filter %.o,$^) $(if $(filter cuda_calls,$*),build/workloads/libcudart.so.12) -Wl,--disable-new-dtags,-rpath,'$$ORIGIN'
+
+build/workloads/call_storm: build/workloads/call_storm.o build/workloads/workload.o build/workloads/libcuda.so.1 build/workloads/libcudart.so.12
+	gcc -pthread -Wl,-z,lazy -o $@ $(filter %.o,$^) build/workloads/libcudart.so.12 -Wl,--disable-new-dtags,-rpath,'$$ORIGIN'
 
 # The same libraries without frame pointers, for a driver's device: see topk_ranks.c.
 build/workloads/nvidia/%.o: tests/workloads/%.c Makefile | packages-build

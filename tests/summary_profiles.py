@@ -13,6 +13,7 @@ from stallscope.converters.facts.started import started_processes, with_waits_fo
 from stallscope.converters.facts.thread_roles import roles_of
 from stallscope.converters.facts.wait_sums import LOST, Place, add_up_waits, merged_threads
 from stallscope.converters.facts.waits import wait_of
+from stallscope.converters.facts.waits_for_servers import with_waits_for_servers
 from stallscope.converters.model import Frame, Module, Profile, Sample, Stack, ThreadTimes, ValueType
 from stallscope.converters.model.sites import Site
 from stallscope.converters.model.waits_for import has_wakers, waits_for
@@ -198,7 +199,9 @@ def facts_of(profile: Profile, pools: Callable[[], Collection[int]] | None = Non
     run, but of none of these."""
     threads = merged_threads(profile.threads)
     started = started_processes(threads)
+    objects = {each.id: each for each in profile.objects}
     sums = with_waits_for_started(add_up_waits(profile, threads), threads, started)
+    sums = with_waits_for_servers(sums, objects)
     columns = {value_type.name for value_type in profile.value_types}
     runs = add_up_runs(profile, threads) if "samples" in columns else {}
     known = Beside(
@@ -210,7 +213,8 @@ def facts_of(profile: Profile, pools: Callable[[], Collection[int]] | None = Non
         Recorded(profile, waits_for(profile)) if has_wakers(profile) else None,
         runs or ({LOST: {}} if has_samples else {}),
         profile.steps,
-        objects={each.id: each for each in profile.objects},
+        objects=objects,
+        group_limits=profile.group_limits,
         started=started,
         file_locks=profile.file_locks,
         ranks=ranks_of(profile),

@@ -33,7 +33,7 @@ class Rank(NamedTuple):
     pid: int
     number: int
     source: str
-    """Where the number is from: `ENVIRONMENT`, `MEMORY` or `CREATION`."""
+    """Source of the number: `ENVIRONMENT`, `MEMORY` or `CREATION`."""
     gpus: str = ""
     """The minors of the GPUs that it has open, as in ``0,1``."""
     workers: tuple[int, ...] = ()
@@ -45,13 +45,13 @@ class Job:
     """Ranks of one job that were traced, at least two."""
 
     ranks: tuple[Rank, ...]
-    """In the order of their numbers."""
+    """Ranks in the order of their numbers."""
     size: int = 0
     """Number of all ranks, on other hosts, too; 0 if it is not known."""
     launcher: Ancestor | None = None
     """The nearest process that has started all of them; None if it is not known."""
     evidence: tuple[str, ...] = ()
-    """What shows that they belong together."""
+    """Evidence that they belong together."""
 
     @property
     def pids(self) -> frozenset[int]:

@@ -56,6 +56,6 @@ class ProcessOrigin:
     variables: dict[str, str] = field(default_factory=dict)
     """Values by name, of those of `VARIABLES` that are set."""
     source: str = ""
-    """Where the rank was found: `ENVIRONMENT` or `MEMORY`; "" without one."""
+    """Source of the rank: `ENVIRONMENT` or `MEMORY`; "" without one."""
     pid_life: int = 1
     """Number of the process among those that have had this pid during the trace, from 1."""

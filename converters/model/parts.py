@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _Part = TypeVar("_Part")
 
-OF_THREADS = ("threads", "processes", "origins", "neighbours", "objects")
+OF_THREADS = ("threads", "processes", "origins", "neighbours", "objects", "group_limits", "slices")
 """Accounts, and what samples refer to: they stay when samples are left out."""
 OF_SAMPLES = ("calls", "shared", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil", "steps")
 """Names of the parts that were measured beside the samples: of no use without all samples."""
@@ -40,6 +40,8 @@ TEXTS: dict[tuple[str, str], str] = {
             ("GilTimes", "process"),
             ("Steps", "process"),
             ("ObjectEnd", "process"),
+            ("ObjectPeer", "process"),
+            ("ThreadSlices", "process"),
         ),
         PROCESS,
     ),
@@ -50,6 +52,7 @@ TEXTS: dict[tuple[str, str], str] = {
             ("LockThread", "thread"),
             ("GilThread", "thread"),
             ("Steps", "thread"),
+            ("ThreadSlices", "thread"),
         ),
         THREAD,
     ),
@@ -70,10 +73,13 @@ TEXTS: dict[tuple[str, str], str] = {
             *(("FileLock", name) for name in ("kind", "path", "access")),
             ("Neighbour", "cpus"),
             *(("WaitObject", name) for name in ("kind", "name", "filesystem", "device", "local", "remote", "does")),
+            *(("GroupLimit", name) for name in ("cgroup", "kind", "name", "devices")),
+            *(("ObjectPeer", name) for name in ("kind", "address")),
             ("GilThread", "frames"),
             ("Steps", "name"),
             ("StepRun", "frames"),
             *(("Site", name) for name in ("frames", "kernel")),
+            *(("SliceSpent", name) for name in ("kind", "frames", "kernel")),
         ),
         OTHER_TEXT,
     ),

@@ -37,7 +37,7 @@ DOES = {
     HALTED: "stopped",
     UNKNOWN: "blocked",
 }
-"""What a rank does, by its state or the kind of a wait."""
+"""Words for what a rank does, by its state or the kind of a wait."""
 SOURCES = {
     MEMORY: "numbers from the environment in their memory",
     CREATION: "numbers by the order in which they were started",
@@ -94,7 +94,7 @@ def job_name(job: Job, program: str) -> str:
     """``Job of 8 ranks of train.py (0-7 of 16), started by torchrun (4700)``"""
     numbers = named(job.pids, {rank.pid: rank.number for rank in job.ranks}).partition(" ")[2]
     of = f" of {count(job.size)}" if job.size and job.size != len(job.ranks) else ""
-    source = next((SOURCES[rank.source] for rank in job.ranks if rank.source in SOURCES), "")
+    source = next(filter(None, (SOURCES.get(rank.source) for rank in job.ranks)), "")
     workers = sum(len(rank.workers) for rank in job.ranks)
     more = [
         f"with {plural(workers, 'worker')}" if workers else "",

@@ -3,9 +3,10 @@
 It is one JSON object with ``version``, ``title``, ``host``, ``lost``, ``threads`` (the fields of ThreadTimes),
 ``processes`` (those of ProcessTimes, except the script and the ranks; omitted if there are none), ``calls`` and
 ``shared`` (those of CallTimes and SharedCall, its dictionaries as lists; omitted if there are none), ``call_ioctls``,
-``copies``, ``answers``, ``locks``, ``file_locks``, ``gil``, ``neighbours``, ``objects``, ``origins`` and ``steps``
-(those of CallIoctls, Copies, AskedValues, LockTimes, FileLock, GilTimes, Neighbour, WaitObject, ProcessOrigin and
-Steps; omitted if there are none), ``scripts`` and ``ranks`` (one per process; omitted if there are none), ``lives``
+``copies``, ``answers``, ``locks``, ``file_locks``, ``gil``, ``neighbours``, ``objects``, ``group_limits``,
+``origins``, ``slices`` and ``steps`` (those of CallIoctls, Copies, AskedValues, LockTimes, FileLock, GilTimes,
+Neighbour, WaitObject, GroupLimit, ProcessOrigin, ThreadSlices and Steps; omitted if there are none),
+``scripts`` and ``ranks`` (one per process; omitted if there are none), ``lives``
 (of threads and of processes: the index, and the fields with a default, of those that have other values; omitted if
 none has), ``display`` (how the answer was shown; omitted if it was not), ``value_types`` (``[name, unit, aggregate,
 label key]``, the key "" for a sum), ``generated`` (the comments for people, which load() removes again), ``remarks``
@@ -33,7 +34,7 @@ from ..model.processes import LATENCY_BUCKETS, THREAD_VARIABLES, CpuLimit, Proce
 from ..model.ranks import LABELS
 from ..model.sharing import SharedCall
 from ..phrases.remarks import worded
-from . import display, locks, origins, remarks, steps, wait_objects
+from . import display, group_limits, locks, origins, remarks, slices, steps, wait_objects
 
 _PREFIX = "stallscope:"
 _VERSION = 1
@@ -41,7 +42,7 @@ _MOST = 1 << 64
 """Numbers that are divided stay below this: the result fits into a float."""
 _PLAIN = (
     *("calls", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil"),
-    *("neighbours", "objects", "origins"),
+    *("neighbours", "objects", "group_limits", "origins", "slices"),
 )
 """Names of parts that are written field by field."""
 _SLACK = 10**9
@@ -186,6 +187,8 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     profile.gil = [locks.decoded_gil(entry) for entry in _list(meta.get("gil", []))]
     profile.objects = [wait_objects.decoded(entry) for entry in _list(meta.get("objects", []))]
     profile.origins = [origins.decoded(entry) for entry in _list(meta.get("origins", []))]
+    profile.group_limits = [group_limits.decoded(entry) for entry in _list(meta.get("group_limits", []))]
+    profile.slices = [slices.decoded(entry) for entry in _list(meta.get("slices", []))]
     profile.steps = [steps.decoded(entry) for entry in _list(meta.get("steps", []))]
     profile.display = display.decoded(meta["display"]) if meta.get("display") is not None else None
     for line in _list(meta.get("generated", [])):

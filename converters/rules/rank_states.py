@@ -69,7 +69,7 @@ class RankStates:
         return dict(sorted(found.items(), key=lambda entry: (-whole[entry[0]], entry[0])))
 
     def far(self) -> tuple[bool, ...]:
-        """Which ranks stand out from the median of their own time, to either side; none of fewer than three."""
+        """Whether each rank stands out from the median of their own time, to either side; none of fewer than three."""
         middle, far = self.bar() or (0.0, float("inf"))
         return tuple(abs(each.own - middle) > far for each in self.times)
 

@@ -6,12 +6,14 @@ alike, and two ranks have no median.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.jobs import Job, Rank, jobs_of
 from ..facts.wait_functions import COLLECTIVE
+from . import holder
 from .rank_states import FOR_OTHERS, RankStates, RankTimes, states_of, times_of, usual
 from .verdict import Verdict
 
@@ -48,7 +50,7 @@ class Straggler(NamedTuple):
     ended: float | None
     """Part of the others' waits for ranks that end with the late ones; None if wakers were not recorded."""
     workers: Excess | None = None
-    """What the processes that the latest rank has started do most; None if there are none."""
+    """Main occupation of the processes that the latest rank has started; None if there are none."""
 
 
 def find(facts: Facts) -> list[Verdict]:
@@ -62,6 +64,13 @@ def find(facts: Facts) -> list[Verdict]:
             time = sum(each.kinds.get(kind, 0) for each in others for kind in FOR_OTHERS)
             found.append(Verdict(RULE, COLLECTIVE, time, 1, job.pids, detail=detail, is_effect=True))
     return found
+
+
+def told_as_late(verdicts: Sequence[Verdict]) -> Straggler | None:
+    """Late ranks of which an answer with these verdicts tells: who has a lock is told instead of them."""
+    if any(each.rule == holder.RULE for each in verdicts):
+        return None
+    return next((each.detail for each in verdicts if isinstance(each.detail, Straggler)), None)
 
 
 def straggler_of(facts: Facts, states: RankStates) -> Straggler | None:
@@ -117,6 +126,6 @@ def _ended(others: list[RankTimes], late: list[int]) -> float | None:
 
 
 def _workers(facts: Facts, rank: Rank, job: Job) -> Excess | None:
-    """What the workers of a rank do most."""
+    """Main occupation of the workers of a rank."""
     times = times_of(facts, rank.workers, job) if rank.workers else None
     return _excess(times, []) if times and times.wall and times.kinds.keys() - {*FOR_OTHERS} else None

@@ -36,6 +36,8 @@ class JobReport:
     """Name of the processes."""
     states: RankStates
     late: Straggler | None
+    is_told: bool = False
+    """Whether the answer says who is late."""
 
     @property
     def job(self) -> Job:
@@ -97,28 +99,29 @@ class Jobs:
         ]
 
 
-def jobs_report(facts: Facts) -> Jobs:
-    """The jobs of a profile."""
+def jobs_report(facts: Facts, told: Straggler | None = None) -> Jobs:
+    """The jobs of a profile. ``told``: who is late, if an answer has said so."""
     jobs = jobs_of(facts)
     reports = []
     for job in jobs:
         states = states_of(facts, job)
-        reports.append(JobReport(facts.name_of_pid(job.ranks[0].pid), states, straggler_of(facts, states)))
+        late = straggler_of(facts, states)
+        is_told = late is not None and late == told
+        reports.append(JobReport(facts.name_of_pid(job.ranks[0].pid), states, late, is_told))
     gpus = gpus_of(facts, jobs)
     names = {pid: facts.name_of_pid(pid) for each in gpus for pid in each.others}
     return Jobs(tuple(reports), gpus, without_gpu(jobs), names)
 
 
-def blocks(jobs: Jobs, answer: Sequence[str]) -> Iterator[RenderableType]:
-    """The jobs on a screen: a line each; a table of the ranks of the first one in which somebody stands out. What
-    the ``answer`` has said is not said again."""
+def blocks(jobs: Jobs) -> Iterator[RenderableType]:
+    """The jobs on a screen: a line each; a table of the ranks of the first one in which somebody stands out. What an
+    answer has said is not said again."""
     from rich.text import Text
 
     has_table = False
     for each in jobs.reports[: thresholds.JOBS_SHOWN]:
-        told = each.late and straggler(each.late) in answer
         yield Text()
-        yield Text(printable(f"{job_name(each.job, each.program)}:" if told else each.title))
+        yield Text(printable(f"{job_name(each.job, each.program)}:" if each.is_told else each.title))
         if any(each.states.far()) and not has_table:
             yield _table(each)
             has_table = True

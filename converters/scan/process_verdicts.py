@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.identity import kernel_id
 from ..facts.restricted import Restricted
 from ..facts.thread_names import name_pattern
+from ..facts.wait_kinds import TOLD_BY_OTHERS
 from ..facts.wait_sums import Thread
 from ..model.waits_for import DEVICE, THREAD, Node, WaitGraph
 from ..phrases.sentences import Sentences
@@ -20,6 +21,7 @@ from ..rules.ranking import judge
 from ..rules.verdict import IDLE, STILL, Verdict
 from .hot import NOTHING, Hot, hot_of, together
 from .nothing_to_do import has_nothing_to_do, needed_pids
+from .over_time import OverTime, over_time
 
 _End = tuple[Node, tuple[str, int], int]
 """End of waits: who waited; the name and the process that ended them, 0 for a device; the time in ns."""
@@ -63,6 +65,10 @@ class ProcessVerdict:
     """Sentence of ``verdict``; "" for idle ones."""
     hot: Hot = NOTHING
     """Functions in which they run, if the verdict is on that, or has no place."""
+    verdicts: tuple[Verdict, ...] = ()
+    """The verdicts on each of them that are of its kind."""
+    over: OverTime | None = None
+    """Time in each slice of the scan; None if that was not recorded."""
 
     @property
     def share(self) -> float | None:
@@ -84,15 +90,18 @@ class ProcessVerdict:
         return finding.places[0].site.kernel if finding and finding.places else ""
 
 
-def process_verdicts(facts: Facts) -> list[ProcessVerdict]:
-    """Verdicts on all processes of user space: those at work first, by what would be saved; then the idle ones."""
+def process_verdicts(facts: Facts, awake: Collection[int] = ()) -> list[ProcessVerdict]:
+    """Verdicts on all processes of user space: those at work first, by what would be saved; then the idle ones.
+
+    ``awake``: the kernel's ids of processes that are not idle if something holds them up, though they do nothing.
+    """
     pids = {pid for pid, _ in facts.own if pid}
     graph = facts.recorded.graph if facts.recorded else None
-    each = Restricted(facts)
-    ends = _ends_by_pid(graph) if graph else {}
+    each, ends = Restricted(facts), _ends_by_pid(graph) if graph else {}
     needed = needed_pids(graph, facts.duration) if graph else frozenset[int]()
-    found = [_of(facts, each.of((pid,)), pid, ends, needed) for pid in sorted(pids)]
-    return sorted(_together(found), key=lambda each: (each.kind == IDLE, -each.score, -each.on_cpu, each.pids))
+    found = [_of(facts, each.of((pid,)), pid, ends, needed, kernel_id(pid) in awake) for pid in sorted(pids)]
+    rows = _over_time(_together(found), facts) if facts.slices else _together(found)
+    return sorted(rows, key=lambda each: (each.kind == IDLE, -each.score, -each.on_cpu, each.pids))
 
 
 def _ends_by_pid(graph: WaitGraph) -> _Ends:
@@ -104,23 +113,34 @@ def _ends_by_pid(graph: WaitGraph) -> _Ends:
     return found
 
 
-def _of(facts: Facts, own: Facts, pid: int, ends: _Ends, needed: frozenset[int]) -> ProcessVerdict:
+def _of(facts: Facts, own: Facts, pid: int, ends: _Ends, needed: frozenset[int], is_awake: bool) -> ProcessVerdict:
     judgement = judge(own)
     verdict = judgement.first
     finding = verdict.finding if verdict else None
     on_cpu = sum(times.on_cpu for times in own.threads.values())
     name = _name(own, pid)
-    is_at_work = pid in facts.at_work and verdict is not None and verdict.kind not in (IDLE, STILL)
+    is_held = is_awake and verdict is not None and verdict.wait_kind not in TOLD_BY_OTHERS
+    is_at_work = (pid in facts.at_work or is_held) and verdict is not None and verdict.kind not in (IDLE, STILL)
     if verdict is None or not is_at_work:
         return ProcessVerdict(name, (pid,), IDLE, 0, 0, on_cpu, 0.0, verdict)
     threads = finding.threads if finding else ()
     time, wall = _times(verdict)
     ender = _ender(ends.get(kernel_id(pid), ()), threads, time)
-    if ender is None and has_nothing_to_do(facts, verdict, needed):
+    if ender is None and not is_awake and has_nothing_to_do(facts, verdict, needed):
         return ProcessVerdict(name, (pid,), IDLE, 0, 0, on_cpu, 0.0, verdict)
-    told = Sentences(own).of(verdict)
     hot = NOTHING if finding and finding.places and finding.kind != CPU else hot_of(own, (pid,))
-    return ProcessVerdict(name, (pid,), verdict.kind, time, wall, on_cpu, verdict.score, verdict, ender, told, hot)
+    told, score, all_of = Sentences(own).of(verdict), verdict.score, (verdict,)
+    return ProcessVerdict(name, (pid,), verdict.kind, time, wall, on_cpu, score, verdict, ender, told, hot, all_of)
+
+
+def _over_time(rows: Iterable[ProcessVerdict], facts: Facts) -> list[ProcessVerdict]:
+    threads: dict[int, list[Thread]] = defaultdict(list)
+    for thread in facts.slices:
+        threads[thread[0]].append(thread)
+    return [
+        replace(row, over=over_time(facts, row.verdicts, [each for pid in row.pids for each in threads[pid]]))
+        for row in rows
+    ]
 
 
 def _times(verdict: Verdict) -> tuple[int, int]:
@@ -174,6 +194,7 @@ def _merged(members: Sequence[ProcessVerdict]) -> ProcessVerdict:
         _most(filter(None, (each.ender for each in members)), time),
         first.told,
         together(each.hot for each in members),
+        tuple(verdict for each in members for verdict in each.verdicts),
     )
 
 

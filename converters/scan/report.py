@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,10 +14,12 @@ from ..model import Profile
 from ..model.next_step import Whom
 from ..phrases.sentences import Sentences
 from ..rules.ranking import judge
+from ..rules.straggler import told_as_late
 from ..summary.figures import Summary
 from ..summary.judging import read
 from ..summary.sharing import serialised
 from ..summary.summarize import summarize
+from . import over_time
 from .jobs import Jobs, jobs_report
 from .next_step import concerned, step_of_scan
 from .process_verdicts import Ender, ProcessVerdict, process_verdicts
@@ -43,7 +46,7 @@ class Report:
         """Plain data for ``json.dumps``. Times in ns, shares as fractions of 1, null when unknown."""
         return {
             "scan_version": SCHEMA_VERSION,
-            "processes": [_process_json(each) for each in self.processes],
+            "processes": [process_json(each) for each in self.processes],
             "jobs": self.jobs.to_json(),
             "gpus": self.jobs.gpus_json(),
             "concerned": self.concerned,
@@ -52,17 +55,18 @@ class Report:
         }
 
 
-def report_of(profile: Profile, chosen: Whom | None = None) -> Report:
-    """The report of a profile of wall-clock time. ``chosen``: how the user chose the processes.
+def report_of(profile: Profile, chosen: Whom | None = None, awake: Collection[int] = ()) -> Report:
+    """The report of a profile of wall-clock time. ``chosen``: how the user chose the processes. ``awake``: see
+    `process_verdicts`.
 
     StallscopeError like `summarize`.
     """
     known = read(profile)
     summary = summarize(profile, chosen, known)
     judgement = known.facts.once(judge)
-    processes = tuple(process_verdicts(known.facts))
+    processes = tuple(process_verdicts(known.facts, awake))
     step = step_of_scan(summary.next_step, known.facts, judgement, processes)
-    findings, jobs = _findings(known.facts, summary), jobs_report(known.facts)
+    findings, jobs = _findings(known.facts, summary), jobs_report(known.facts, told_as_late(summary.judged.verdicts))
     concerns = concerned(judgement.first) if judgement.first else ()
     return Report(replace(summary, next_step=step), processes, findings, jobs, known.facts, len(concerns))
 
@@ -77,7 +81,8 @@ def _findings(facts: Facts, summary: Summary) -> tuple[str, ...]:
     return sentences[: thresholds.FINDINGS]
 
 
-def _process_json(each: ProcessVerdict) -> dict[str, Any]:
+def process_json(each: ProcessVerdict) -> dict[str, Any]:
+    """Plain data of a row."""
     share = each.share
     return {
         "name": json_text(each.name),
@@ -96,6 +101,7 @@ def _process_json(each: ProcessVerdict) -> dict[str, Any]:
         ],
         "samples": each.hot.samples,
         "ended_by": each.ender and _ender_json(each.ender),
+        "slices": over_time.to_json(each.over),
     }
 
 

@@ -19,6 +19,7 @@ from ...converters.model.processes import THREAD_VARIABLES, CpuLimit, cpu_list
 from ...converters.model.ranks import GPU, rank_of
 from ..outside.reads import head, heads
 from .cgroups import Cgroups
+from .group_limits import GroupLimits
 from .origins import Origins
 from .procfs import PROC, tids
 from .ranks import gpus_of, ranks_in
@@ -65,7 +66,7 @@ _UNKNOWN = Condition()
 
 
 class Later(Protocol):
-    """What looks for ranks that processes got after they were started."""
+    """Search for ranks that processes got after they were started."""
 
     def poll(self) -> None:
         """Called repeatedly while the trace runs."""
@@ -81,7 +82,8 @@ class Conditions:
         self._cgroups = cgroups or Cgroups()
         self._origins = Origins()
         self.later: Later | None = None
-        """What finds ranks that processes got after they were started; None: nothing does."""
+        """Search for ranks that processes got after they were started; None: there is none."""
+        self.group_limits = GroupLimits()
         self._known: dict[int, tuple[Condition, tuple[bytes, ...]]] = {}
         """Conditions by pid, with the folders of the control groups."""
         self._waiting: deque[int] = deque()
@@ -145,6 +147,7 @@ class Conditions:
         self._look_at_waiting()
         if self.later:
             self.later.poll()
+        self.group_limits.poll()
         now = time.monotonic()
         if now >= self._looked + _REFRESH:
             self._cgroups.look()
@@ -189,6 +192,7 @@ class Conditions:
         origin = self._origins.of(pid, data or b"", membership, has_rank=rank_of(ranks) is not None)
         if origin and rank_of(ranks) is None and (later := self._in_memory(pid, origin.began)):
             ranks, origin.source = later | ranks, MEMORY
+        self.group_limits.add(pid, membership)
         script = script_of((line or b"").split(b"\0"))
         name = os.fsdecode(_read(pid, "comm", _VALUE) or b"").removesuffix("\n")
         self._known[pid] = Condition(cpus, (), environment, script, name, ranks, origin), groups
@@ -207,7 +211,7 @@ class Conditions:
             self._known[pid] = replace(condition, ranks=ranks | condition.ranks, origin=origin), groups
 
     def _in_memory(self, pid: int, began: int) -> dict[str, str]:
-        """What the memory of a process said of its rank before; {} if that was another process."""
+        """Labels that the memory of a process has given before; {} if that was another process."""
         condition, _ = self._known.get(pid, (_UNKNOWN, ()))
         before = condition.origin
         is_same = before is not None and before.source == MEMORY and before.began == began

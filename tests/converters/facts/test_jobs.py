@@ -147,7 +147,7 @@ def test_captures_without_origins_have_names_and_environments() -> None:
 
 
 def test_what_a_rank_starts_is_its_worker() -> None:
-    """It inherits the variables."""
+    """Workers inherit the variables."""
     made = job(0.5, 0.5)
     for pid, parent in ((200, 100), (201, 100), (202, 101)):
         rank(made, pid, parent - 100, above=(Ancestor(parent, "train"), MPIRUN))

@@ -127,7 +127,12 @@ class Ebpf(Engine):
             session = Session(probes, launch, request.duration, budget=request.budget)
             with Progress(request.duration) as progress:
                 if request.every and request.publish:
-                    session.cut_every(request.every, _publisher(request, request.publish, progress))
+                    publish = _publisher(request, request.publish, progress)
+                    session.cut_every(request.every, publish, request.writers)
+                    if request.prepare:
+                        from . import assemble  # noqa: F401
+
+                        request.prepare()
 
                 def show(threads: int, stacks: int, lost: int) -> None:
                     if scope.waits and scope.name is not None:

@@ -66,14 +66,11 @@ class Window(NamedTuple):
     """Time of traced threads on cores."""
     parts: Mapping[str, int]
     """Time that each part took of it."""
-    programs: Mapping[str, Runs]
-    tracer: float
-    """Share of the tracer's own time for which no core was idle, since the window before."""
 
     @property
     def share(self) -> float:
-        """Share of the traced threads' time that tracing takes."""
-        return sum(self.parts.values()) / self.traced + self.tracer if self.traced else 0.0
+        """Share of the traced threads' time that the probes take."""
+        return sum(self.parts.values()) / self.traced if self.traced else 0.0
 
 
 class Meter:
@@ -146,12 +143,12 @@ class Meter:
         traced = max(after.traced - clocks.traced, 0)
         if traced:
             self._shares = {name: part / traced for name, part in parts.items()}
-        own = self._add(after)
+        self._add(after)
         self._began, self._next = None, self._now() + PAUSE
-        return Window(traced, parts, programs, own)
+        return Window(traced, parts)
 
-    def _add(self, after: Clocks) -> float:
-        """Adds what the time since the last window has cost; returns the tracer's share."""
+    def _add(self, after: Clocks) -> None:
+        """Adds what the time since the last window has cost."""
         assert self._before, "the trace began"
         traced, own = max(after.traced - self._before.traced, 0), beyond_idle(self._before, after)
         self._before = after
@@ -159,7 +156,6 @@ class Meter:
         for name, share in self._shares.items():
             self.parts[name] = self.parts.get(name, 0.0) + share * traced
         self.parts[TRACER] = self.parts.get(TRACER, 0.0) + own
-        return own / traced if traced else 0.0
 
     def _clocks(self) -> Clocks:
         now = time.monotonic_ns()

@@ -90,8 +90,8 @@ class Names:
             pairs.append(("pid", pid))
         if not is_sum:
             pairs.append(("tid", origin.tid))
-        if origin.object and not state.startswith(WAITS_FOR_CORE):
-            pairs.append((wait_objects.LABEL, label(origin.object)))
+        if on := self.object(origin, state):
+            pairs.append((wait_objects.LABEL, on))
         if is_open:
             pairs.append(("open", "yes"))
         if life > 1:
@@ -99,6 +99,11 @@ class Names:
         if (life := self._times_used.get(first, 1)) > 1:
             pairs.append(("tid-life", life))
         return tuple(sorted(pairs))
+
+    @staticmethod
+    def object(origin: Origin, state: str) -> int:
+        """Number of the object that a wait is on; 0 if it is not known, or none."""
+        return label(origin.object) if origin.object and not state.startswith(WAITS_FOR_CORE) else 0
 
     def times(self, record: ThreadRecord) -> ThreadTimes:
         """The thread's times, with its current phase counted up to the end."""

@@ -32,7 +32,6 @@ from .folding import Folding
 from .following import Following
 from .interpreters import Interpreters
 from .intervals import Intervals
-from .later_ranks import LaterRanks
 from .lives import Lives
 from .locks import lock_rows
 from .measures.protocol import Collector, Ended, rows_of
@@ -41,6 +40,7 @@ from .measures.registry import has_waits
 from .objects import Objects, label
 from .preparing import Preparation, check_start, expect_files
 from .probes import Probes
+from .sliced import slices_by_process
 from .unwinding import Unwinding
 
 _POLL = 0.1
@@ -78,8 +78,6 @@ class Session:
         self._next_look = 0.0
         self._bounds: Bounds | None = None
         """Once the trace begins."""
-        self._gone: set[int] = set()
-        """Processes that had exited at the last boundary."""
         self._folding: Folding | None = None
         self.intervals: Intervals | None = None
         self._process_events: ProcessEvents | None = None
@@ -93,12 +91,11 @@ class Session:
             self._unwinding = Unwinding(engine, self._spaces, options.unwind_bytes)
         self._interpreters = Interpreters(engine, self._spaces, self._unwinding)
         self._objects = Objects()
-        self._conditions.later = LaterRanks(self._spaces, self._conditions)
 
-    def cut_every(self, seconds: float, publish: Callable[[Capture], None]) -> None:
-        """Every so many seconds, `run` calls ``publish`` with the last interval, in a process of its own; what it
-        returns is then the rest."""
-        self.intervals = Intervals(self._engine, seconds)
+    def cut_every(self, seconds: float, publish: Callable[[Capture], None], writers: int) -> None:
+        """Every so many seconds, `run` calls ``publish`` with the last interval, in one of ``writers`` processes; what
+        it returns is then the rest."""
+        self.intervals = Intervals(self._engine, seconds, writers)
         self._publish = publish
 
     def _prepare(self, unwinding: Unwinding, interrupts: Interrupts, progress: Progress | None, wait: bool) -> None:
@@ -136,6 +133,7 @@ class Session:
                 stack.callback(self.intervals.close)
             check_start(self._launch, interrupts)
             part = self._begin(ends, bounds)
+            self._folding.began = part.began
             if progress:
                 progress.restart()
             if self._launch and not interrupts.requested:
@@ -192,6 +190,8 @@ class Session:
         if self._folding:  # every row has been taken in
             self._folding.poll(lambda: None, self._own_processes(), FOREVER)
         threads = [since_boundary(record, boundary, part.began) for record in sink.threads(records)]
+        if self.intervals:
+            self.intervals.note(threads)
         # A program that ran when the others were stopped may have counted a switch that came a little later.
         end = max(self._engine.stopped, *(record.end for record in threads), 0)
         capture = self._capture(sink, threads, part, end)
@@ -211,7 +211,9 @@ class Session:
         self._catch_up(sink)
         records = sink.take_interval(part.began, at, without_event)
         threads = [since_boundary(record, intervals.boundary, part.began) for record in records]
-        intervals.passed()
+        intervals.passed(threads)
+        for collector in collectors:
+            collector.ends(at)
 
         def write() -> None:
             bounds.finish_beside(len(threads), intervals.taken)
@@ -224,17 +226,9 @@ class Session:
         if self._folding:
             self._folding.reset()
         self._file_locks.next()
-        self._forget(threads)
+        self._following.forget(threads)
         lost = self._process_events.lost if self._process_events else 0
         return Part(at, part.wall + at - part.began, engine.counters(), lost)
-
-    def _forget(self, threads: list[ThreadRecord]) -> None:
-        """Forgets the processes that had exited before the interval began whose ``threads`` these are."""
-        gone = {pid for pid, process in self._spaces.processes.items() if process.exited}
-        left = (gone & self._gone) - {record.thread.key.tgid for record in threads if not record.exited}
-        self._gone = gone - left
-        self._spaces.forget(left)
-        self._conditions.forget(left)
 
     def _begin(self, ends: Ends, bounds: Bounds) -> Part:
         if self._launch:
@@ -342,8 +336,8 @@ class Session:
 
     def _own_processes(self) -> set[int]:
         """Processes that are not part of what is traced."""
-        found = CLIENT.pids | (self._unwinding.loader.pids if self._unwinding else set())
-        return found | (self.intervals.ours if self.intervals else set())
+        found = CLIENT.pids | self._scope.ours | (self._unwinding.loader.pids if self._unwinding else set())
+        return found | (self.intervals.ours | self.intervals.beside if self.intervals else set())
 
     def _capture(self, sink: RecordSink, threads: list[ThreadRecord], part: Part, end: int) -> Capture:
         """Capture of these threads from the beginning of ``part`` to ``end``, after the measures were read."""
@@ -399,4 +393,6 @@ class Session:
             [answer for collector in collectors for answer in collector.answers()],
             objects=self._objects.found({label(row.origin.object) for row in rows}),
             file_locks=self._file_locks.found(traced, part.began, end),
+            group_limits=self._conditions.group_limits.found(),
+            slices=slices_by_process(collectors, ended, lives),
         )

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from .measures.oncpu import OnCpuCollector
     from .measures.probed import Probed
 
-MOST_RARE = 8
-"""Samples become at most so many times rarer."""
+_WEIGHTS = (2, 4, 8)
+"""For how many samples one can stand, one step after the other."""
 WORTH = 0.05
 """Share of the budget that a step has to save."""
 WAKER_STACKS = "waker stacks"
@@ -89,9 +89,10 @@ class Shedder:
         cost = {name: part / window.traced for name, part in window.parts.items()}
         if samples := self._samples:
             left = cost.get(SAMPLES, 0.0)
-            while samples.weight < MOST_RARE:
-                left /= 2
-                yield _Step(SAMPLES, left, samples.halve)
+            for weight in _WEIGHTS:
+                if samples.weight < weight:
+                    left /= 2
+                    yield _Step(SAMPLES, left, samples.halve)
         if self._calls and self._calls.leaving and self._calls.probed and CALLS in cost:
             yield from self._functions(self._calls.leaving, self._calls.probed, window, passed)
         wakers = cost.get(WAKERS, 0.0)
