@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ..facts import thresholds
 from ..facts.facts import Facts
@@ -97,11 +98,20 @@ def process_verdicts(facts: Facts, awake: Collection[int] = ()) -> list[ProcessV
     """
     pids = {pid for pid, _ in facts.own if pid}
     graph = facts.recorded.graph if facts.recorded else None
-    each, ends = Restricted(facts), _ends_by_pid(graph) if graph else {}
-    needed = needed_pids(graph, facts.duration) if graph else frozenset[int]()
-    found = [_of(facts, each.of((pid,)), pid, ends, needed, kernel_id(pid) in awake) for pid in sorted(pids)]
+    each, others = Restricted(facts), _Others(_ends_by_pid(graph) if graph else {}, needed_pids(graph, facts), awake)
+    found = [_of(facts, each.of((pid,)), pid, others) for pid in sorted(pids)]
     rows = _over_time(_together(found), facts) if facts.slices else _together(found)
     return sorted(rows, key=lambda each: (each.kind == IDLE, -each.score, -each.on_cpu, each.pids))
+
+
+class _Others(NamedTuple):
+    """Knowledge of all other processes, by the kernel's ids."""
+
+    ends: _Ends
+    needed: frozenset[int]
+    """Processes for which others wait."""
+    awake: Collection[int]
+    """See `process_verdicts`."""
 
 
 def _ends_by_pid(graph: WaitGraph) -> _Ends:
@@ -113,7 +123,8 @@ def _ends_by_pid(graph: WaitGraph) -> _Ends:
     return found
 
 
-def _of(facts: Facts, own: Facts, pid: int, ends: _Ends, needed: frozenset[int], is_awake: bool) -> ProcessVerdict:
+def _of(facts: Facts, own: Facts, pid: int, others: _Others) -> ProcessVerdict:
+    is_awake = kernel_id(pid) in others.awake
     judgement = judge(own)
     verdict = judgement.first
     finding = verdict.finding if verdict else None
@@ -125,8 +136,8 @@ def _of(facts: Facts, own: Facts, pid: int, ends: _Ends, needed: frozenset[int],
         return ProcessVerdict(name, (pid,), IDLE, 0, 0, on_cpu, 0.0, verdict)
     threads = finding.threads if finding else ()
     time, wall = _times(verdict)
-    ender = _ender(ends.get(kernel_id(pid), ()), threads, time)
-    if ender is None and not is_awake and has_nothing_to_do(facts, verdict, needed):
+    ender = _ender(others.ends.get(kernel_id(pid), ()), threads, time)
+    if ender is None and not is_awake and has_nothing_to_do(facts, verdict, others.needed):
         return ProcessVerdict(name, (pid,), IDLE, 0, 0, on_cpu, 0.0, verdict)
     hot = NOTHING if finding and finding.places and finding.kind != CPU else hot_of(own, (pid,))
     told, score, all_of = Sentences(own).of(verdict), verdict.score, (verdict,)
