@@ -65,6 +65,8 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "tracers/engines/ebpf/measures/asked_calls.py": "programs in the kernel: tests/live/test_ask.py",
     "tracers/engines/ebpf/measures/asked_events.py": "programs in the kernel: tests/live/test_ask_events.py",
     "tracers/engines/ebpf/measures/replies.py": "what the kernel counted: tests/live/test_ask.py, test_ask_events.py",
+    "tracers/engines/ebpf/costing.py": "with real programs: tests/live/test_budget.py",
+    "tracers/engines/ebpf/measures/leaving.py": "programs in the kernel: tests/live/test_budget.py",
     "tracers/command/asking_events.py": "with real events: tests/live/test_ask_events.py",
     "tracers/outside/child.py": "another process: tests/tracers/outside/test_reads.py, test_client.py",
     "tracers/expressions/nodes.py": "declarations: tests/tracers/expressions/test_check.py, test_expressions.py",

@@ -17,15 +17,13 @@ _FOR_OTHERS = frozenset((CHILD, EVENTS, PEER, SLEEP, THREAD))
 """Kinds of waits in which a process may have nothing to do."""
 
 
-def needed_pids(graph: WaitGraph | None, facts: Facts) -> frozenset[int]:
+def needed_pids(graph: WaitGraph, duration: int) -> frozenset[int]:
     """Processes for which others wait for a part of the trace that matters, by the kernel's ids."""
-    if graph is None:
-        return frozenset()
     times: Counter[int] = Counter()
     for (victim, end), time in graph.ends.items():
         if end.kind == A_THREAD and end.pid != victim.pid:
             times[end.pid] += time
-    return frozenset(pid for pid, time in times.items() if time >= thresholds.NEEDED * facts.duration)
+    return frozenset(pid for pid, time in times.items() if time >= thresholds.NEEDED * duration)
 
 
 def has_nothing_to_do(facts: Facts, verdict: Verdict, needed: frozenset[int]) -> bool:

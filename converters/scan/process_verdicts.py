@@ -30,6 +30,16 @@ _Ends = dict[int, list[_End]]
 """Ends of waits by others, by the pid of who waited, as the kernel knows it."""
 
 
+class _Known(NamedTuple):
+    """What is known of a process beside its own facts."""
+
+    ends: _Ends
+    needed: frozenset[int]
+    """Processes for which others wait."""
+    is_awake: bool
+    """Whether it is not idle if something holds it up, though it does nothing."""
+
+
 @dataclass(frozen=True)
 class Ender:
     """Process or device that ends waits. The name is unescaped (hostile)."""
@@ -64,12 +74,12 @@ class ProcessVerdict:
     """Process or device that ends most of their waits; None if nobody else does."""
     told: str = ""
     """Sentence of ``verdict``; "" for idle ones."""
-    hot: Hot = NOTHING
-    """Functions in which they run, if the verdict is on that, or has no place."""
     verdicts: tuple[Verdict, ...] = ()
     """The verdicts on each of them that are of its kind."""
     over: OverTime | None = None
     """Time in each slice of the scan; None if that was not recorded."""
+    hot: Hot = NOTHING
+    """Functions in which they run, if the verdict is on that, or has no place."""
 
     @property
     def share(self) -> float | None:
@@ -98,20 +108,11 @@ def process_verdicts(facts: Facts, awake: Collection[int] = ()) -> list[ProcessV
     """
     pids = {pid for pid, _ in facts.own if pid}
     graph = facts.recorded.graph if facts.recorded else None
-    each, others = Restricted(facts), _Others(_ends_by_pid(graph) if graph else {}, needed_pids(graph, facts), awake)
-    found = [_of(facts, each.of((pid,)), pid, others) for pid in sorted(pids)]
+    each, ends = Restricted(facts), _ends_by_pid(graph) if graph else {}
+    needed = needed_pids(graph, facts.duration) if graph else frozenset[int]()
+    found = [_of(facts, each.of((pid,)), pid, _Known(ends, needed, kernel_id(pid) in awake)) for pid in sorted(pids)]
     rows = _over_time(_together(found), facts) if facts.slices else _together(found)
     return sorted(rows, key=lambda each: (each.kind == IDLE, -each.score, -each.on_cpu, each.pids))
-
-
-class _Others(NamedTuple):
-    """Knowledge of all other processes, by the kernel's ids."""
-
-    ends: _Ends
-    needed: frozenset[int]
-    """Processes for which others wait."""
-    awake: Collection[int]
-    """See `process_verdicts`."""
 
 
 def _ends_by_pid(graph: WaitGraph) -> _Ends:
@@ -123,25 +124,26 @@ def _ends_by_pid(graph: WaitGraph) -> _Ends:
     return found
 
 
-def _of(facts: Facts, own: Facts, pid: int, others: _Others) -> ProcessVerdict:
-    is_awake = kernel_id(pid) in others.awake
+def _of(facts: Facts, own: Facts, pid: int, known: _Known) -> ProcessVerdict:
     judgement = judge(own)
     verdict = judgement.first
     finding = verdict.finding if verdict else None
     on_cpu = sum(times.on_cpu for times in own.threads.values())
     name = _name(own, pid)
-    is_held = is_awake and verdict is not None and verdict.wait_kind not in TOLD_BY_OTHERS
+    is_held = known.is_awake and verdict is not None and verdict.wait_kind not in TOLD_BY_OTHERS
     is_at_work = (pid in facts.at_work or is_held) and verdict is not None and verdict.kind not in (IDLE, STILL)
     if verdict is None or not is_at_work:
         return ProcessVerdict(name, (pid,), IDLE, 0, 0, on_cpu, 0.0, verdict)
     threads = finding.threads if finding else ()
     time, wall = _times(verdict)
-    ender = _ender(others.ends.get(kernel_id(pid), ()), threads, time)
-    if ender is None and not is_awake and has_nothing_to_do(facts, verdict, others.needed):
+    ender = _ender(known.ends.get(kernel_id(pid), ()), threads, time)
+    if ender is None and not is_held and has_nothing_to_do(facts, verdict, known.needed):
         return ProcessVerdict(name, (pid,), IDLE, 0, 0, on_cpu, 0.0, verdict)
+    told, all_of = Sentences(own).of(verdict), (verdict,)
     hot = NOTHING if finding and finding.places and finding.kind != CPU else hot_of(own, (pid,))
-    told, score, all_of = Sentences(own).of(verdict), verdict.score, (verdict,)
-    return ProcessVerdict(name, (pid,), verdict.kind, time, wall, on_cpu, score, verdict, ender, told, hot, all_of)
+    return ProcessVerdict(
+        name, (pid,), verdict.kind, time, wall, on_cpu, verdict.score, verdict, ender, told, all_of, hot=hot
+    )
 
 
 def _over_time(rows: Iterable[ProcessVerdict], facts: Facts) -> list[ProcessVerdict]:
@@ -204,8 +206,8 @@ def _merged(members: Sequence[ProcessVerdict]) -> ProcessVerdict:
         first.verdict,
         _most(filter(None, (each.ender for each in members)), time),
         first.told,
-        together(each.hot for each in members),
         tuple(verdict for each in members for verdict in each.verdicts),
+        hot=together(each.hot for each in members),
     )
 
 

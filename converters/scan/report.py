@@ -20,6 +20,7 @@ from ..summary.judging import read
 from ..summary.sharing import serialised
 from ..summary.summarize import summarize
 from . import over_time
+from .cost import cost_json
 from .jobs import Jobs, jobs_report
 from .next_step import concerned, step_of_scan
 from .process_verdicts import Ender, ProcessVerdict, process_verdicts
@@ -51,6 +52,7 @@ class Report:
             "gpus": self.jobs.gpus_json(),
             "concerned": self.concerned,
             "findings": [json_text(each) for each in self.findings],
+            **cost_json(self.summary.comments),
             "summary": self.summary.to_json(),
         }
 
@@ -66,8 +68,9 @@ def report_of(profile: Profile, chosen: Whom | None = None, awake: Collection[in
     judgement = known.facts.once(judge)
     processes = tuple(process_verdicts(known.facts, awake))
     step = step_of_scan(summary.next_step, known.facts, judgement, processes)
-    findings, jobs = _findings(known.facts, summary), jobs_report(known.facts, told_as_late(summary.judged.verdicts))
+    jobs = jobs_report(known.facts, told_as_late(summary.judged.verdicts))
     concerns = concerned(judgement.first) if judgement.first else ()
+    findings = _findings(known.facts, summary)
     return Report(replace(summary, next_step=step), processes, findings, jobs, known.facts, len(concerns))
 
 

@@ -39,6 +39,8 @@ class Shown(NamedTuple):
     what: str
     """The measured quantity, as in the title: "Off-CPU time"."""
     results: type[Results] = Results
+    budget: float = 0.0
+    """Share of the traced threads' time that the trace may take; 0: any, and it is not measured."""
 
 
 def run(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], *, stem: str, what: str) -> int:
@@ -80,7 +82,7 @@ def traced(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...]
         every=given.get("every"),
         publish=functools.partial(_publish, results, stem) if results.every else None,
         prepare=results.prepare,
-        budget=given.get("budget") or 0.0,
+        budget=shown.budget,
         writers=results.writers,
         gives_up=True,
     )
