@@ -1,4 +1,4 @@
-"""Hardly anything runs on the host, and nobody waits for what is held: what waits, waits for work."""
+"""Host on which hardly anything runs, and nobody waits for what is held: what waits, waits for work."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _tells(place: Place) -> bool:
 
 
 def over_waits(verdicts: list[Verdict], _facts: Facts) -> list[Verdict]:
-    """Where hardly anything runs, waits for others are waits for work: unless what an asked one does is known."""
+    """Drops waits for others where hardly anything runs, unless who is asked does something: they are for work."""
     calms = [each for each in verdicts if each.rule == RULE]
     if not calms:
         return verdicts

@@ -21,7 +21,7 @@ class Hot(NamedTuple):
 
     @property
     def told(self) -> list[tuple[tuple[str, ...], int]]:
-        """Those that are worth telling, if there are enough samples to tell anything."""
+        """Functions that are worth telling, if there are enough samples to tell anything."""
         if self.samples < thresholds.FEW_SAMPLES:
             return []
         enough = thresholds.TELLING * self.samples
@@ -32,7 +32,7 @@ NOTHING = Hot(0)
 
 
 def hot_of(facts: Facts, pids: Collection[int]) -> Hot:
-    """Where the threads of these processes run; `NOTHING` without samples."""
+    """Functions in which the threads of these processes run; `NOTHING` without samples."""
     found: Counter[tuple[str, ...]] = Counter()
     for (pid, _), runs in facts.runs.items():
         if pid in pids:
@@ -42,7 +42,7 @@ def hot_of(facts: Facts, pids: Collection[int]) -> Hot:
 
 
 def together(several: Iterable[Hot]) -> Hot:
-    """Those of several processes as one."""
+    """Functions of several processes as one."""
     found: Counter[tuple[str, ...]] = Counter()
     for each in several:
         found.update(dict(each.places))

@@ -49,6 +49,7 @@ TOLD_APART = ("still", "holder", "straggler", "ends-with")
 """Rules of whose verdicts the sentences tell together, or of one of them."""
 BEGINS = {
     "all-wait": "No thread of app moved at all: they wait for each other, in main → finish → pthread_join, pool_main →",
+    "calm": "Nothing is held up: the 3 processes use 0.01 cores together, and wait for work.",
     "idle": "Hardly anything runs: the main thread of srv waits for events for 99.9 % of the time, in main → serve →",
     "unclear": "For 50.0 % of the threads' time it is not known where they were: what was lost is told below; trace",
     "slow-step": "Every 20th step of demo:train_step (number 3, 23, …) takes 10.0 ms in the mean, the others 500 µs: ",
