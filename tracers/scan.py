@@ -72,8 +72,6 @@ def main(**given: Any) -> int:
         given["everything"] = True
     if given["duration"] is None and not given["command"] and not goes_on:
         given["duration"] = SECONDS
-    if given["budget"] is None and not given.get("every"):
-        given["budget"] = budgets.DEFAULT
     scope = options.make_scope(given)
     measures = _measures({LEFT_OUT[each] for each in given["without"]})
     if not goes_on and not given.get("every"):
@@ -81,10 +79,10 @@ def main(**given: Any) -> int:
     if any(map(needs_events, given["outputs"])) or given["when"]:
         measures = _with_events(measures, every_switch=given["everything"])
     if not goes_on:
-        return traced(given, scope, measures, Shown("scan", "Wall-clock time", ScanResults))
+        return traced(given, scope, measures, Shown("scan", "Wall-clock time", ScanResults, budgets.of(given)))
     from .command.watching import WatchResults
 
-    shown = Shown("scan", "Wall-clock time", WatchResults)
+    shown = Shown("scan", "Wall-clock time", WatchResults, budgets.of(given))
     if not given["live"]:
         return traced(given, scope, measures, shown)
     from .command.live_screen import on_screen

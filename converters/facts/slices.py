@@ -110,8 +110,8 @@ def series_of(members: Iterable[ThreadSlices]) -> Series | None:
 
 
 def slices_by_thread(slices: Iterable[ThreadSlices]) -> dict[tuple[int, int], ThreadSlices]:
-    """Slices by (pid, tid). A thread with several, as captures that were merged have them, has none: when each began is
-    not known."""
+    """Slices by (pid, tid). A thread with several, as in captures that were merged, has none: it is not known when each
+    began."""
     found: dict[tuple[int, int], ThreadSlices] = {}
     twice: set[tuple[int, int]] = set()
     for each in slices:

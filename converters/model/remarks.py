@@ -103,15 +103,15 @@ class Shed(Remark):
     """Part of a measure that was left out from some time on, because the trace cost too much."""
 
     what: str
-    """``samples``, ``calls``, ``waker stacks``, ``wakers``, ``locks``, ``ioctls``."""
+    """``samples``, ``calls``, ``page faults``, ``waker stacks``, ``wakers``, ``locks``, ``ioctls``."""
     at: int
     """ns from the beginning of the trace."""
     times: int
-    """Of samples, how many times as rare as at the beginning; else 0."""
+    """Factor by which samples are rarer than at the beginning; 0 for others."""
     frequency: int
-    """Of samples, how many per second there were at the beginning; else 0."""
+    """Samples per second at the beginning; 0 for others."""
     functions: tuple[tuple[str, int], ...]
-    """Of calls, functions that lost their probes, and the calls per second until then."""
+    """Functions that lost their probes, and their calls per second until then; () for others."""
     more: int
     """Number of functions that are not named."""
 

@@ -6,17 +6,16 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..base.units import count, duration, plural, share
+from ..facts import thresholds
 from ..model import remarks
 from ..model.losses import NAMELESS
 from ..model.remarks import Comment, NotSampled
 
 CAREFUL = "Careful: "
 _MILLION, _NSEC = 1_000_000, 1_000_000_000
-_NAMED = 3
-"""Functions in a sentence."""
 _PARTS = {"waits": "switches of threads", "tracer": "the tracer itself"}
 """Parts of the cost whose names would not be understood."""
-_SHED = {"waker stacks": "where wakers are", "wakers": "who ends waits"}
+_SHED = {"waker stacks": "where wakers are", "wakers": "who ends waits", "page faults": "what page faults are on"}
 """Words for what is left out, if they are not the measure's name."""
 
 
@@ -92,13 +91,13 @@ def _shed(remark: remarks.Shed) -> str:
 
 
 def shed_in_words(remark: remarks.Shed) -> str:
-    """What was left out: ``without wakers``"""
+    """Words for what was left out: ``without locks``"""
     if remark.what == "samples" and remark.frequency:
         before = 1000 / remark.frequency
         return f"samples every {before * remark.times:.0f} ms instead of {before:.0f}"
     if remark.what == "calls":
-        named = [f"{name} ({count(rate)} calls a second)" for name, rate in remark.functions[:_NAMED]]
-        others = remark.more + len(remark.functions[_NAMED:])
+        named = [f"{name} ({count(rate)} calls a second)" for name, rate in remark.functions[: thresholds.NAMES_LISTED]]
+        others = remark.more + len(remark.functions[thresholds.NAMES_LISTED :])
         more = f" and {plural(others, 'other function')}" if others else ""
         return f"without probes on {', '.join(named)}{more}"
     return f"without {_SHED.get(remark.what, remark.what)}"

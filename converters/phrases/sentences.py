@@ -51,6 +51,7 @@ from ..rules.verdict import GPU, Verdict
 from . import cores, file_locks, gil, jobs, locks
 from .ends_with import ends_with
 from .steps import slow_steps
+from .wait_objects import reached
 from .words import Phrases, chain, listed, on_cores
 
 _FOR_MEMORY = {
@@ -161,10 +162,12 @@ class Sentences:
         number = sum(number for _, number in detail.memory)
         much = shown_share(number, number, detail.samples)
         where = f", in {' → '.join(detail.frames)}" if detail.frames else ""
-        whom = self.words.subject(finding.threads)
+        whom, limit = self.words.subject(finding.threads), detail.limit
+        group = f"; control group {limit.cgroup}: {reached(limit)}" if limit else ""
+        of = f"{plural(detail.samples, 'sample')}{group}"
         return (
             f"{much[:1].upper()}{much[1:]} of the time on cores of {whom} goes into getting memory, which is short"
-            f"{where}: {', '.join(parts)} ({plural(detail.samples, 'sample')}); {self.words.on_cores_of(finding)}."
+            f"{where}: {', '.join(parts)} ({of}); {self.words.on_cores_of(finding)}."
         )
 
     def all_wait(self, verdict: Verdict) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 from ..model.slices import SliceSpent, ThreadSlices
 
 _MOST = 1 << 64
-_MOST_SLICES = 1 << 10
+_MOST_SLICES = 1 << 6
+"""More than a trace has: work grows with the square of their number."""
 _MOST_ENTRIES = 1 << 16
 
 

@@ -20,6 +20,7 @@ from ..summary.judging import read
 from ..summary.sharing import serialised
 from ..summary.summarize import summarize
 from . import over_time
+from .cost import cost_json
 from .jobs import Jobs, jobs_report
 from .process_verdicts import Ender, ProcessVerdict, process_verdicts
 
@@ -47,6 +48,7 @@ class Report:
             "jobs": self.jobs.to_json(),
             "gpus": self.jobs.gpus_json(),
             "findings": [json_text(each) for each in self.findings],
+            **cost_json(self.summary.comments),
             "summary": self.summary.to_json(),
         }
 

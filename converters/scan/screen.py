@@ -15,6 +15,7 @@ from ..summary.render import lost_line
 from ..summary.tables import table
 from ..summary.terminal import ENDLESS, encodable, has_color, printed, size_of
 from . import jobs
+from .cost import cost_lines
 from .over_time import OverTime, legend
 from .process_verdicts import Ender, ProcessVerdict, idle_names
 from .report import Report
@@ -63,6 +64,7 @@ def _blocks(report: Report, rows: int) -> Iterator[RenderableType]:
     if report.findings:
         yield from (Text(), *(Text(f"• {printable(each)}") for each in report.findings))
     yield from (Text(), lost_line(summary, in_short=True))
+    yield from (Text(printable(each), style="dim") for each in cost_lines(summary.comments))
     if step := summary.next_step:
         command, shows = printable(step.command), printable(tells(step))
         yield Text("Next: ").append(command, style="bold").append(f"  # {shows}", style="dim")

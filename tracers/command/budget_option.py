@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -41,3 +42,13 @@ budget_option = click.option(
     help="What tracing may cost, as a share of the time that the traced threads run: if it costs more, samples get "
     f"rarer, then hot probes leave, and the report says which and when. [default: {DEFAULT:.0%}]",
 )
+
+
+def of(given: Mapping[str, Any]) -> float:
+    """The budget that was given, or else `DEFAULT`; 0 for a trace that is cut into intervals, where none is kept. Usage
+    error for both."""
+    if given.get("every"):
+        if given["budget"]:
+            raise click.UsageError("--budget is kept over a whole trace: leave out --budget or --every")
+        return 0.0
+    return given["budget"] or DEFAULT

@@ -119,7 +119,7 @@ def make_engine(given: Mapping[str, Any]) -> Engine:
     having = {name: entry for name, entry in ENGINES.items() if not entry.lacking(given)}
     able = [name for name, entry in having.items() if entry.in_turn]
     if not able:
-        options = [option for option, key in LIMITED.items() if given[key]]
+        options = [option for option, key in LIMITED.items() if given.get(key)]
         raise click.UsageError(f"no engine has {' and '.join(options)}: leave out one of them")
     if len(able) == 1:  # the only one that an option is for: if the option is wrong, that is the answer
         return made(able[0], given)

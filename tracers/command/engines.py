@@ -14,6 +14,7 @@ LIMITED: Mapping[str, str] = {
     "-K": "kernel_only",
     "--call-graph": "call_graph",
     "--btf": "btf",
+    "--budget": "budget",
     "--stap-module": "stap_module",
     "--stap-compile-only": "stap_compile_only",
     "--stap-build": "stap_build",
@@ -55,11 +56,11 @@ class Entry(NamedTuple):
 
     def lacking(self, given: Mapping[str, Any]) -> list[str]:
         """Options that were given and that the engine does not have."""
-        return [option for option, key in LIMITED.items() if given[key] and option not in self.options]
+        return [option for option, key in LIMITED.items() if given.get(key) and option not in self.options]
 
 
 ENGINES: dict[str, Entry] = {
-    "libbpf": Entry("..engines.ebpf.engine.Ebpf", ("-K", "--btf")),
+    "libbpf": Entry("..engines.ebpf.engine.Ebpf", ("-K", "--btf", "--budget")),
     "bcc": Entry("..engines.bcc.engine.Bcc", ("-K",)),
     "stap": Entry(
         "..engines.stap.engine.Stap", ("-K", "--stap-module", "--stap-compile-only", "--stap-build", "--stap-symbols")

@@ -39,6 +39,8 @@ class Shown(NamedTuple):
     what: str
     """The measured quantity, as in the title: "Off-CPU time"."""
     results: type[Results] = Results
+    budget: float = 0.0
+    """Share of the traced threads' time that the trace may take; 0: any, and it is not measured."""
 
 
 def run(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...], *, stem: str, what: str) -> int:
@@ -79,7 +81,8 @@ def traced(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...]
         kernel_addresses=given["kernel_addresses"],
         every=given.get("every"),
         publish=functools.partial(_publish, results, stem) if results.every else None,
-        budget=given.get("budget") or 0.0,
+        prepare=results.prepare,
+        budget=shown.budget,
         writers=results.writers,
         gives_up=True,
     )

@@ -28,7 +28,7 @@ class Runs(NamedTuple):
     number: int = 0
 
     def since(self, before: Runs) -> Runs:
-        """Those of them that came after ``before``."""
+        """Runs that came after ``before``."""
         return Runs(self.ns - before.ns, self.number - before.number)
 
 
@@ -51,7 +51,7 @@ class RunTimes:
             os.close(fd)
 
     def read(self) -> Mapping[str, Runs]:
-        """What was counted so far, by program."""
+        """Runs counted so far, by program."""
         return {name: _runs(fd) for name, fd in self._fds.items()}
 
 

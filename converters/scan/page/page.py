@@ -20,6 +20,7 @@ from ...writers.colors import palette as palettes
 from ...writers.html import data as graphs
 from ...writers.html import writer as html
 from ...writers.svg.text import escape
+from ..cost import cost_lines
 from ..report import Report
 from . import lanes
 from .data import page_data
@@ -59,7 +60,7 @@ def write(profile: Profile, report: Report, file: BinaryIO, lanes_packed: bytes)
     if lanes_packed:
         blocks["lanesdata"] = lanes_packed
     script = html.graph_script() + "{\n" + "".join(_resource(f"{part}.js") for part in _SCRIPTS) + "}\n"
-    body = _resource("body.html").replace("<!--answer-->", _answer(report))
+    body = _resource("body.html").replace("<!--answer-->", _answer(report)).replace("<!--cost-->", _cost(report))
     html.write_page(file, html.Page(escape(_title(report)), style, body, html.as_function(script), blocks))
 
 
@@ -77,6 +78,11 @@ def _answer(report: Report) -> str:
     host = f'<p id="scanned">Scanned {scanned} for {duration(summary.duration_ns)}.</p>\n'
     sentences = "".join(f"<p>{escape(printable(each))}</p>\n" for each in summary.answer)
     return f'{title}{host}<div id="answer">\n{sentences}</div>\n'
+
+
+def _cost(report: Report) -> str:
+    """Sentences on what the scan cost, and what was left out because of that."""
+    return "".join(f'<p class="cost">{escape(printable(each))}</p>\n' for each in cost_lines(report.summary.comments))
 
 
 def _resource(name: str) -> str:

@@ -11,6 +11,7 @@ from stallscope.converters.facts import identity
 from stallscope.converters.model import Frame, Labels, Profile, Sample, ThreadTimes, ValueType
 from stallscope.converters.model.origins import ProcessOrigin
 from stallscope.converters.model.processes import ProcessTimes
+from stallscope.converters.model.slices import ThreadSlices
 from stallscope.converters.readers.merging import merge
 from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
@@ -197,3 +198,10 @@ def test_origins_have_the_ids_of_their_processes() -> None:
     found = identity.with_own_ids(made)
     assert [each.pid for each in found.origins] == [each.pid for each in found.processes]
     assert len({each.pid for each in found.origins}) == 2
+
+
+def test_slices_have_own_ids() -> None:
+    one = ThreadSlices("app", "t", 7, 8, 10, 0)
+    profile = Profile([], slices=[one, replace(one, pid_life=2, tid_life=3), replace(one, tid=0, pid_life=2)])
+    found = [(each.pid, each.tid, each.pid_life, each.tid_life) for each in identity.with_own_ids(profile).slices]
+    assert found == [(7, 8, 1, 1), (7 | 1 << 32, 8 | 2 << 32, 1, 1), (7 | 1 << 32, 0, 1, 1)]

@@ -16,6 +16,7 @@ import pins
 import pytest
 import row_pins
 import said_pins as said
+import slice_pins
 from file_lock_profiles import SEEN
 from job_profiles import job
 from lock_profiles import lock
@@ -281,6 +282,11 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "UNFINISHED": (Pin(0.0099, 0.0101, row_pins.tells_unfinished),),
     "STEP_ROW": (Pin(0.0099, 0.0101, row_pins.step_row),),
     "MATRIX_FROM": (Pin(2, 3, row_pins.has_matrix),),
+    "PHASE_SLICES": (Pin(1, 2, slice_pins.is_phase),),
+    "PHASE_CHANGE": (Pin(0.39, 0.41, slice_pins.changes_by),),
+    "PHASE_SCATTER": (Pin(5.9, 6.1, slice_pins.exceeds_scatter),),
+    "HOLDS_IN": (Pin(0.94, 0.96, slice_pins.holds_in),),
+    "HOLDS_MOST": (Pin(0.69, 0.71, slice_pins.holds_for),),
 }
 """Pins by the names of thresholds: a new one needs one, too."""
 
@@ -290,6 +296,7 @@ LIMITS: dict[str, Pin] = {
     "NAMES_LISTED": Pin(3, 4, limits.names_listed),
     "PROCESSES_NAMED": Pin(3, 4, limits.processes_named),
     "VALUES_NAMED": Pin(3, 4, limits.values_named),
+    "PHASES_TOLD": Pin(3, 4, slice_pins.phases_told),
     "VARIABLES_NAMED": Pin(4, 5, limits.variables_named),
     "CORES_TOLD": Pin(2, 3, limits.all_of),
     "STILL_PLACES": Pin(3, 4, limits.still_places),

@@ -39,6 +39,7 @@ def test_a_capture_without_slices_is_read() -> None:
         {"length": 0},
         {"first": -1},
         {"first": 1 << 40},
+        {"first": 65},
         {"pid": True},
         {"process": 7},
         {"spent": None},

@@ -25,7 +25,9 @@ def writer(path: Path, size: int = 5_000, *, is_folder: bool = False) -> Callabl
     return write
 
 
-def keep_file(state: State, path: Path, bounds: Bounds = MANY, size: int = 5_000) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def keep_file(
+    state: State, path: Path, bounds: Bounds = MANY, size: int = 5_000
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return keep(state, bounds, (str(path),), writer(path, size))
 
 

@@ -188,7 +188,9 @@ def test_hostile_names_control_nothing(tmp_path: Path) -> None:
 
 def test_without_a_terminal_it_says_so() -> None:
     code = "from stallscope.tracers.command import live_screen as s; s.on_screen({}, None, None)"
-    done = subprocess.run([sys.executable, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
     assert "StallscopeError" in done.stderr
 
 

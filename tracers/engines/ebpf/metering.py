@@ -18,12 +18,13 @@ from ...outside.starting import KERNEL_TICKS, USER_TICKS, stat_of
 
 WINDOW, PAUSE = 0.1, 0.4
 """Seconds of a window, and between two."""
-SAMPLES, CALLS, WAKERS, LOCKS, IOCTLS, WAITS, OTHERS, TRACER = (
+SAMPLES, CALLS, WAKERS, LOCKS, IOCTLS, FAULTS, WAITS, OTHERS, TRACER = (
     "samples",
     "calls",
     "wakers",
     "locks",
     "ioctls",
+    "page faults",
     "waits",
     "others",
     "tracer",
@@ -35,6 +36,7 @@ _PARTS = {
     "wakeup": WAKERS,
     "locks": LOCKS,
     "ioctl": IOCTLS,
+    "page_fault": FAULTS,
     "sched": WAITS,
     "scope": WAITS,
 }
@@ -89,7 +91,7 @@ class Meter:
         self._times = RunTimes(loaded.programs.values())
         self._next = 0.0
         self._began: tuple[Clocks, Mapping[str, Runs], int] | None = None
-        """What was counted when the window began that goes on."""
+        """Counts when the window began that goes on."""
         self._before: Clocks | None = None
         """Clocks at the end of the last window, or when the trace began."""
         self._shares: dict[str, float] = {}
@@ -99,7 +101,7 @@ class Meter:
         self.traced = 0
         """Time of traced threads on cores up to now."""
         self.problem = ""
-        """Why the cost is not known; "" if it is."""
+        """Reason why the cost is not known; "" if it is."""
 
     def begin(self) -> None:
         """The trace begins."""

@@ -44,7 +44,7 @@ def held(condition: str, profile: Profile, pids: tuple[int, ...] | None = None) 
     ],
 )
 def test_processes_for_which_it_holds(condition: str, pids: list[int]) -> None:
-    """Of threads that are not there nothing is known, and nothing holds that depends on it."""
+    """Nothing holds that depends on threads that are not there."""
     assert sorted(each.pid for each in held(condition, three_troubles())) == pids
 
 
@@ -61,7 +61,9 @@ def test_what_decided_it_is_told() -> None:
 
 
 def test_values_have_their_units() -> None:
-    shown = [str(Measured(Quantity(word), value, 0)) for word, value in (("share", 0.5), ("cores", 1.234), ("waits", 1200))]
+    shown = [
+        str(Measured(Quantity(word), value, 0)) for word, value in (("share", 0.5), ("cores", 1.234), ("waits", 1200))
+    ]
     assert shown == ["share 50.0 %", "cores 1.23", "waits 1,200"]
 
 

@@ -30,7 +30,7 @@ def test_a_word_after_a_number_is_no_unit() -> None:
     ("text", "cause"),
     [
         ("lock = 5%", "at character 6, '=' is a sign that has no meaning"),
-        ("name == 'x", "at character 9, \"'\" is a quote that is not closed"),
+        ("name == 'x", 'at character 9, "\'" is a quote that is not closed'),
         ("lock \x1b[2J", r"at character 6, '\\x1b' is a sign that has no meaning"),
         ("\udcff", r"at character 1, '\\xff' is a sign that has no meaning"),
     ],

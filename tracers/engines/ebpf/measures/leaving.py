@@ -44,5 +44,5 @@ class Leaving:
         self._loaded.set_variable("calls_forgotten", self._forgotten)
 
     def remembered(self, calls: Iterable[Open]) -> list[Open]:
-        """Those of the calls that go on which are not forgotten."""
+        """Returns those of the calls that go on which are not forgotten."""
         return [call for call in calls if call.began >= self._forgotten]

@@ -9,8 +9,8 @@ from scans import HOSTILE, scanned_host, three_troubles
 from stallscope.converters.facts import thresholds
 from stallscope.converters.model import Profile
 from stallscope.converters.scan.conditions.holding import Holding
-from stallscope.converters.scan.line import Interval, stamp
 from stallscope.converters.scan.report import report_of
+from stallscope.converters.scan.watch.line import Interval, stamp
 from summary_profiles import READ, SECOND, Tracee, empty
 from verdict_profiles import FSYNC
 
@@ -44,7 +44,9 @@ def test_the_time_has_its_zone() -> None:
 
 
 def test_who_ends_the_waits_is_told() -> None:
-    assert re.search(r"train \(pid 100, 101\) in .*, ended by feed \(pid 300\): 100\.0 %", interval(scanned_host()).text())
+    assert re.search(
+        r"train \(pid 100, 101\) in .*, ended by feed \(pid 300\): 100\.0 %", interval(scanned_host()).text()
+    )
 
 
 def test_a_process_that_does_nothing_is_idle() -> None:

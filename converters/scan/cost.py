@@ -1,0 +1,82 @@
+"""Lines of a report on what the scan cost, and what was left out because of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Any
+
+from ..base.text import json_text
+from ..base.units import share
+from ..model.remarks import Comment, Shed, TraceCost
+from ..phrases.remarks import shed_in_words
+
+_MILLION, _NSEC = 1_000_000, 1_000_000_000
+_AT_LEAST = "What was left out was measured until then: its shares are at least those told."
+_COVERED = {"waker stacks": "wakers"}
+"""Things that are not told if something else that was left out at the same time includes them."""
+
+
+def cost_lines(comments: Iterable[Comment]) -> list[str]:
+    """Sentences on the cost, ``Tracing cost 2.1 % of the traced processes' time.``, and on what was left out and when;
+    none if it was not measured."""
+    comments = list(comments)
+    lines = []
+    for each in comments:
+        if isinstance(each, TraceCost) and each.of:
+            budget = "" if _within(each) else f", more than the budget of {each.budget / 10_000:g} %"
+            lines.append(f"Tracing cost {share(each.time, each.of)} of the traced processes' time{budget}.")
+    return lines + list(_left_out(each for each in comments if isinstance(each, Shed)))
+
+
+def _within(cost: TraceCost) -> bool:
+    return cost.time * _MILLION <= cost.budget * cost.of
+
+
+def _left_out(found: Iterable[Shed]) -> Iterator[str]:
+    steps = []
+    for at, group in groupby(found, lambda each: each.at):
+        together = list(group)
+        whats = {each.what for each in together}
+        words = [shed_in_words(each) for each in together if _COVERED.get(each.what) not in whats]
+        steps.append(f"from second {at / _NSEC:.1f} on: {', '.join(words)}")
+    if steps:
+        text = "; ".join(steps)
+        yield f"{text[:1].upper()}{text[1:]}. {_AT_LEAST}"
+
+
+def cost_json(comments: Iterable[Comment]) -> dict[str, Any]:
+    """Keys of the report: ``cost``, null if it is not known, and ``shed``, what was left out, in order. Times in ns,
+    shares as fractions of 1."""
+    comments = list(comments)
+    costs = [each for each in comments if isinstance(each, TraceCost)]
+    return {
+        "cost": _cost(costs) if costs else None,
+        "shed": [_shed(each) for each in comments if isinstance(each, Shed)],
+    }
+
+
+def _cost(costs: list[TraceCost]) -> dict[str, Any]:
+    """Cost of several traces together, if they were merged."""
+    parts: dict[str, int] = {}
+    for cost in costs:
+        for name, part in cost.parts:
+            parts[name] = parts.get(name, 0) + part
+    time, whole = sum(cost.time for cost in costs), sum(cost.of for cost in costs)
+    return {
+        "time_ns": time,
+        "traced_ns": whole,
+        "share": round(time / whole, 6) if whole else None,
+        "budget": max(cost.budget for cost in costs) / _MILLION,
+        "parts_ns": {json_text(name): part for name, part in parts.items()},
+    }
+
+
+def _shed(each: Shed) -> dict[str, Any]:
+    return {
+        "what": json_text(each.what),
+        "at_ns": each.at,
+        "times_rarer": each.times or None,
+        "functions": [{"name": json_text(name), "calls_per_second": rate} for name, rate in each.functions],
+        "more_functions": each.more,
+    }

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import io
+import json
+
+from scans import three_troubles
+from stallscope.converters import pprof
+from stallscope.converters.model.remarks import Shed, TraceCost
+from stallscope.converters.scan import screen
+from stallscope.converters.scan.cost import cost_json, cost_lines
+from stallscope.converters.scan.report import report_of
+
+SECOND = 1_000_000_000
+COST = TraceCost(21 * SECOND // 1000, SECOND, (("waits", 13_000_000), ("tracer", 8_000_000)), 50_000)
+CALLS = Shed("calls", 3_210_000_000, 0, 0, (("cudaLaunchKernel", 1_234_567),), 0)
+SAMPLES = Shed("samples", 3_210_000_000, 4, 99, (), 0)
+END = " What was left out was measured until then: its shares are at least those told."
+
+
+def test_nothing_was_measured() -> None:
+    assert cost_lines(["tracing cost 3 %"]) == []
+    assert cost_json([]) == {"cost": None, "shed": []}
+
+
+def test_within_the_budget() -> None:
+    assert cost_lines([COST]) == ["Tracing cost 2.1 % of the traced processes' time."]
+
+
+def test_more_than_the_budget() -> None:
+    over = TraceCost(60, 1000, (("waits", 60),), 59_999)
+    assert cost_lines([over]) == ["Tracing cost 6.0 % of the traced processes' time, more than the budget of 5.9999 %."]
+    assert "more than" not in cost_lines([TraceCost(60, 1000, (), 60_000)])[0]
+
+
+def test_what_was_left_out_and_when() -> None:
+    lines = cost_lines([SAMPLES, CALLS, Shed("locks", 5 * SECOND, 0, 0, (), 0)])
+    assert lines == [
+        "From second 3.2 on: samples every 40 ms instead of 10, without probes on cudaLaunchKernel (1,234,567 calls a "
+        f"second); from second 5.0 on: without locks.{END}"
+    ]
+
+
+def test_who_wakes_includes_where() -> None:
+    stacks, wakers = (Shed(what, SECOND, 0, 0, (), 0) for what in ("waker stacks", "wakers"))
+    assert cost_lines([stacks, wakers]) == [f"From second 1.0 on: without who ends waits.{END}"]
+    assert cost_lines([stacks]) == [f"From second 1.0 on: without where wakers are.{END}"]
+
+
+def test_of_many_functions_a_few_are_named() -> None:
+    functions = tuple((f"f{number}", 10) for number in range(7))
+    (line,) = cost_lines([Shed("calls", SECOND, 0, 0, functions, 9)])
+    assert "f2 (10 calls a second) and 13 other functions." in line
+    assert "f3" not in line
+
+
+def test_json() -> None:
+    made = cost_json([COST, COST, SAMPLES, CALLS])
+    assert made["cost"] == {
+        "time_ns": 42_000_000,
+        "traced_ns": 2 * SECOND,
+        "share": 0.021,
+        "budget": 0.05,
+        "parts_ns": {"waits": 26_000_000, "tracer": 16_000_000},
+    }
+    assert made["shed"] == [
+        {"what": "samples", "at_ns": 3_210_000_000, "times_rarer": 4, "functions": [], "more_functions": 0},
+        {
+            "what": "calls",
+            "at_ns": 3_210_000_000,
+            "times_rarer": None,
+            "functions": [{"name": "cudaLaunchKernel", "calls_per_second": 1_234_567}],
+            "more_functions": 0,
+        },
+    ]
+
+
+def test_hostile_names_and_a_capture() -> None:
+    profile = three_troubles()
+    hostile = Shed("calls", SECOND, 0, 0, (("\x1b[31m\udcff\u202e", 1),), 0)
+    profile.comments += [COST, hostile]
+    saved = io.BytesIO()
+    pprof.save(profile, saved)
+    saved.seek(0)
+    kept = pprof.load(saved)
+    assert [each for each in kept.comments if isinstance(each, TraceCost | Shed)] == [COST, hostile]
+    report = report_of(kept)
+    json.dumps(report.to_json()).encode()
+    assert report.to_json()["cost"]["share"] == 0.021
+    file = io.StringIO()
+    screen.show(report, file)
+    assert "Tracing cost 2.1 % of the traced processes' time." in file.getvalue()
+    assert "\x1b" not in file.getvalue()
+    assert "\u202e" not in file.getvalue()

@@ -1,0 +1,118 @@
+"""Measures what tracing costs while it runs: what is left out beyond the budget, and that the rest holds."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import Finished, run
+from runner import FOLDER
+from stallscope.converters import pprof
+from stallscope.converters.model import Profile
+from stallscope.converters.scan import folder
+
+pytestmark = pytest.mark.usefixtures("live")
+
+TRACE_SCAN = str(Path(sys.executable).with_name("trace-scan"))
+SECOND = 1_000_000_000
+
+
+def scan(kept: Path, budget: str, *command: object) -> tuple[Finished, dict[str, Any], Profile]:
+    """Scans a command; returns what it printed, the summary, and the capture."""
+    ended = run("--budget", budget, "-o", str(kept), "--", *map(str, command), command=TRACE_SCAN).check_succeeded()
+    with (kept / folder.CAPTURE).open("rb") as file:
+        profile = pprof.load(file)
+    return ended, json.loads((kept / folder.SUMMARY).read_text()), profile
+
+
+def check_accounts(profile: Profile) -> None:
+    """Checks that all time of each thread is on a core, blocked or runnable, and that the samples have it, too."""
+    assert profile.threads
+    for times in profile.threads:
+        assert times.on_cpu + times.runnable + sum(times.blocked.values()) == pytest.approx(times.wall, rel=0.001)
+    whole = sum(times.wall for times in profile.threads)
+    assert sum(sample.values[0] for sample in profile.samples) == pytest.approx(whole, rel=0.01)
+
+
+def last_line(text: str) -> Any:
+    """The truth that a workload prints last."""
+    return next(json.loads(line) for line in reversed(text.splitlines()) if line.startswith("{"))
+
+
+def calls_of(made: dict[str, Any], name: str) -> Sequence[dict[str, Any]]:
+    return [each for each in made["summary"]["calls"] if each["name"] == name]
+
+
+def test_a_storm_of_calls_loses_its_probes(tmp_path: Path) -> None:
+    ended, made, profile = scan(tmp_path / "scan.d", "2%", FOLDER / "call_storm", 5)
+    check_accounts(profile)
+    (shed, *_) = [each for each in made["shed"] if each["what"] == "calls"]
+    assert "cudaFree" in [each["name"] for each in shed["functions"]]
+    at = shed["at_ns"]
+    assert 0 < at < 4 * SECOND
+    truth = last_line(ended.out)
+    (free,) = calls_of(made, "cudaFree")
+    counted = sum(truth["tenths"][: at // (SECOND // 10) + 8])
+    assert 0 < free["count"] < counted, "not the calls since it lost its probe"
+    assert free["count"] < truth["frees"] / 2
+    assert free["open_count"] == 0, "a call that was under way is not one of seconds"
+    before, after = truth["tenths"][: max(at // (SECOND // 10) - 2, 1)], truth["tenths"][-10:]
+    assert sum(after) / len(after) > 2 * sum(before) / len(before), "the calls have become cheap"
+    assert "without probes on " in ended.out
+    assert f"From second {at / SECOND:.1f} on:" in ended.out
+
+
+def test_calls_that_stay_are_counted_on(tmp_path: Path) -> None:
+    ended, made, _ = scan(tmp_path / "scan.d", "60%", FOLDER / "call_storm", 4)
+    gone = {function["name"] for each in made["shed"] for function in each["functions"]}
+    assert gone
+    assert "cudaMemcpy" not in gone, "it is called seldom"
+    (copy,) = calls_of(made, "cudaMemcpy")
+    truth = last_line(ended.out)
+    assert copy["count"] == pytest.approx(truth["copies"], rel=0.35), "the probes of the others are made again"
+
+
+def test_a_storm_of_switches_loses_wakers(tmp_path: Path) -> None:
+    ended, made, profile = scan(tmp_path / "scan.d", "1%", FOLDER / "futex_pingpong", 200_000)
+    check_accounts(profile)
+    whats = [each["what"] for each in made["shed"]]
+    assert "waker stacks" in whats
+    assert made["cost"]["share"] > 0.01
+    assert "more than the budget of 1 %" in ended.out
+    truth = last_line(ended.out)
+    for thread in truth["threads"]:
+        (times,) = [each for each in profile.threads if each.thread == thread["thread"]]
+        assert times.on_cpu == pytest.approx(thread["cpu_ns"], rel=0.05)
+
+
+def test_nothing_is_left_out_within_the_budget(tmp_path: Path) -> None:
+    ended, made, profile = scan(tmp_path / "scan.d", "100%", FOLDER / "spinner", 1500)
+    check_accounts(profile)
+    assert made["shed"] == []
+    assert made["cost"]["share"] > 0
+    assert made["cost"]["parts_ns"]["samples"] > 0
+    assert made["cost"]["budget"] == 1.0
+    assert "Tracing cost " in ended.out
+    assert "From second " not in ended.out
+
+
+def test_samples_that_became_rarer_still_sum_to_the_time(tmp_path: Path) -> None:
+    _, made, profile = scan(tmp_path / "scan.d", "0.0001%", FOLDER / "two_spinners", 4000)
+    check_accounts(profile)
+    (shed,) = [each for each in made["shed"] if each["what"] == "samples"][-1:]
+    assert shed["times_rarer"] == 8
+    number = sum(sample.values[1] for sample in profile.samples if sample.label("state") == "running")
+    on_cpu = sum(times.on_cpu for times in profile.threads)
+    assert number < 0.7 * on_cpu * 99 / SECOND
+
+
+@pytest.mark.parametrize("budget", ["0%", "1000%", "nonsense", "-1%", "nan", ""])
+def test_budgets_that_are_none(budget: str) -> None:
+    ended = run("--budget", budget, "--", "true", command=TRACE_SCAN)
+    assert ended.status == 2
+    assert "Traceback" not in ended.err
+    assert "--budget" in ended.err
