@@ -192,16 +192,16 @@ def test_processes_that_are_added_up_are_as_many_as_their_main_threads() -> None
     assert [each.number for each in alone.processes] == [1]
 
 
-def test_slices_have_own_ids() -> None:
-    one = ThreadSlices("app", "t", 7, 8, 10, 0)
-    profile = Profile([], slices=[one, replace(one, pid_life=2, tid_life=3), replace(one, tid=0, pid_life=2)])
-    found = [(each.pid, each.tid, each.pid_life, each.tid_life) for each in identity.with_own_ids(profile).slices]
-    assert found == [(7, 8, 1, 1), (7 | 1 << 32, 8 | 2 << 32, 1, 1), (7 | 1 << 32, 0, 1, 1)]
-
-
 def test_origins_have_the_ids_of_their_processes() -> None:
     made = Profile(COLUMNS, processes=[ProcessTimes(7, "a"), ProcessTimes(7, "b", pid_life=2)])
     made.origins = [ProcessOrigin(7, "a"), ProcessOrigin(7, "b", pid_life=2)]
     found = identity.with_own_ids(made)
     assert [each.pid for each in found.origins] == [each.pid for each in found.processes]
     assert len({each.pid for each in found.origins}) == 2
+
+
+def test_slices_have_own_ids() -> None:
+    one = ThreadSlices("app", "t", 7, 8, 10, 0)
+    profile = Profile([], slices=[one, replace(one, pid_life=2, tid_life=3), replace(one, tid=0, pid_life=2)])
+    found = [(each.pid, each.tid, each.pid_life, each.tid_life) for each in identity.with_own_ids(profile).slices]
+    assert found == [(7, 8, 1, 1), (7 | 1 << 32, 8 | 2 << 32, 1, 1), (7 | 1 << 32, 0, 1, 1)]

@@ -36,13 +36,6 @@ def saving_ranks(stage: Stage) -> Sequence[int]:
     return [process.pid for process in started]
 
 
-def ranks_with_loaders(stage: Stage) -> Sequence[int]:
-    """Four ranks that torch.multiprocessing has started, with two workers each."""
-    started = stage.start(PYTHON, stage.program("ddp_loaders.py"), 20, 29578, environment={"GLOO_SOCKET_IFNAME": "lo"})
-    stage.until(lambda: (stage.folder / "log-0").read_text().count("ready") == 4, "the ranks are ready")
-    return stage.tree(started.pid, least=14)
-
-
 def loader(stage: Stage) -> Sequence[int]:
     return stage.tree(stage.python("loader.py"), least=2)
 
@@ -125,19 +118,6 @@ JOBS = (
             "two ranks wait at the end of the backward pass for rank 0, which saves a checkpoint each fifth step",
         ),
         saving_ranks,
-        PYTHON_HERE,
-        TORCH,
-        commands=("wall",),
-    ),
-    Job(
-        "ddp_loaders",
-        Truth(
-            ("collective",),
-            ("ranks 0, 1, 3|4 main threads",),
-            ("train", "backward"),
-            "four ranks wait at the end of the backward pass for rank 2, whose two loading workers decode slowly",
-        ),
-        ranks_with_loaders,
         PYTHON_HERE,
         TORCH,
         commands=("wall",),
