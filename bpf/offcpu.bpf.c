@@ -18,10 +18,11 @@ struct lost_waits {
 };
 struct lost_waits lost_waits SEC(".maps");
 
-static __always_inline bool same_key(const struct origin *a, const struct origin *b)
+/* The same but for the state. */
+static __always_inline bool same_place(const struct origin *a, const struct origin *b)
 {
 	return a->ustack == b->ustack && a->kstack == b->kstack && a->object == b->object && a->tid == b->tid &&
-	       a->state == b->state && a->life == b->life && a->tgid == b->tgid;
+	       a->life == b->life && a->tgid == b->tgid;
 }
 
 static __always_inline void add_sum(struct wait_sum *to, const struct wait_sum *sum)
@@ -61,11 +62,13 @@ int offcpu_flush(struct thread *t)
 	void *table;
 	u32 slot;
 
-	if (!t || !t->sum.count)
+	if (!t || !(t->sum.count || t->sum.blocked || t->sum.runnable))
 		return 0;
 	slot = t->cut & (SUM_TABLES - 1);
 	key = t->sum_key;
 	sum = t->sum;
+	if (!sum.count) /* only parts of waits that end in a later slice */
+		sum.blocked_min = sum.runnable_min = ~0ULL;
 	__builtin_memset(&t->sum, 0, sizeof(t->sum));
 	table = bpf_map_lookup_elem(&waits, &slot);
 	old = table ? bpf_map_lookup_elem(table, &key) : NULL;
@@ -79,21 +82,64 @@ int offcpu_flush(struct thread *t)
 	return 0;
 }
 
-/* The interval that began at t->out ends now; `waits` is above 1 if some waits were not seen. */
+/* Parts of a wait that are in slices of their own; a longer one has its rest in the last of them. */
+#define MOST_PARTS 32
+
+/* The next times are added up for this state: see SLICE_SHIFT. */
+static __always_inline void add_up_in(struct thread *t, u32 state)
+{
+	if (t->sum_key.state == state && same_place(&t->key, &t->sum_key))
+		return;
+	offcpu_flush(t);
+	t->sum_key = t->key;
+	t->sum_key.state = state;
+}
+
+/* Adds up what is before the slice in which the wait ends, for each slice by itself; returns when that one begins, or
+ * the wait. `woken`: when it was no longer blocked. */
+static __always_inline u64 add_earlier_parts(struct thread *t, u64 woken, u64 now, u32 *state)
+{
+	u32 doubled = *(volatile u32 *)&slice_doubled & 15, i;
+	u64 at = t->out, length = slice_ns << doubled, end, slice;
+
+	*state |= doubled << SLICE_DOUBLED_SHIFT;
+	slice = at > run.began ? (at - run.began) / length : 0;
+	*state |= (u32)slice << SLICE_SHIFT;
+	end = run.began + (slice + 1) * length;
+	for (i = 0; i < MOST_PARTS && end < now; i++) {
+		add_up_in(t, *state);
+		if (woken > at)
+			t->sum.blocked += (woken < end ? woken : end) - at;
+		if (woken < end)
+			t->sum.runnable += end - (woken > at ? woken : at);
+		*state += 1 << SLICE_SHIFT;
+		at = end;
+		end += length;
+	}
+	return at;
+}
+
+/* The interval that began at t->out ends now; `waits` is above 1 if some waits were not seen. Each slice gets the time
+ * that is within it; the wait itself counts in the last one. */
 int offcpu_ended(struct thread *t, u64 now, u64 waits)
 {
-	u64 blocked, runnable;
+	u64 at, woken;
+	u32 state;
 
 	if (!t || !wait_counts(t, now))
 		return 0;
-	blocked = blocked_part(t, now);
-	runnable = now - t->out - blocked;
-	if (t->late_out == t->out) /* never both 0: see above */
+	at = t->out;
+	woken = at + blocked_part(t, now);
+	if (t->late_out == at) /* never both 0: see wait_counts() */
 		t->key.ustack = t->late_ustack;
-	if (!same_key(&t->key, &t->sum_key)) {
-		offcpu_flush(t);
-		t->sum_key = t->key;
+	state = t->key.state;
+	if (slice_ns)
+		at = add_earlier_parts(t, woken, now, &state);
+	add_up_in(t, state);
+	add_waits(&t->sum, waits, woken - t->out, now - woken);
+	if (at > t->out) {
+		t->sum.blocked -= (at < woken ? at : woken) - t->out;
+		t->sum.runnable -= at > woken ? at - woken : 0;
 	}
-	add_waits(&t->sum, waits, blocked, runnable);
 	return 0;
 }

@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 from idle_hosts import NETWORK, POOL, SLEEP, TIMER, Host, kinds
 from lock_profiles import lock
+from stallscope.converters.facts.group_limits import limit_of
 from stallscope.converters.facts.hot_function import hot_function
 from stallscope.converters.facts.locks import is_convoy
 from stallscope.converters.facts.sampling import are_few, shown_share
 from stallscope.converters.facts.shared_frames import shared_frames
 from stallscope.converters.facts.slow_steps import Slow, slow_steps
-from stallscope.converters.facts.wait_objects import on_of
+from stallscope.converters.facts.wait_objects import On, on_of, with_peer
 from stallscope.converters.model import Module, Profile, Sample, ValueType
-from stallscope.converters.model.wait_objects import FILE, TCP, WaitObject
+from stallscope.converters.model.group_limits import READ_BYTES, GroupLimit
+from stallscope.converters.model.wait_objects import EVENTS, FILE, TCP, ObjectPeer, WaitObject
 from stallscope.converters.rules import all_wait
 from summary_profiles import EXE, MS, READ, SECOND, Tracee, empty, facts_of, user
 from summary_profiles import POOL as PARKED
@@ -160,6 +162,19 @@ def is_on_one(x: float) -> object:
     """A wait of which this share is on one file."""
     files = {number: WaitObject(number, FILE, f"/{number}/f") for number in (1, 2)}
     return on_of({1: round(x * TEN), 2: round((1 - x) * TEN)}, TEN, files)
+
+
+def is_for_one_peer(x: float) -> bool:
+    """Whether an event loop waits for the process that ends this share of its waits."""
+    peer = ObjectPeer("redis", 7, TCP, "127.0.0.1:6379", 1)
+    events = WaitObject(1, EVENTS, peers=[peer])
+    return bool(with_peer(On(events, time=TEN), {(1, 7): round(x * TEN)}, {1: events}).woken)
+
+
+def is_held_back(x: float) -> object:
+    """The limit of a disk of which this share was used."""
+    limit = GroupLimit("/", READ_BYTES, "io.max rbps", TEN, round(x * TEN), SECOND, ["8:0"], [1])
+    return limit_of(WaitObject(1, FILE, "/f", device="8:0"), [limit], [1])
 
 
 def is_on_several(x: float) -> object:

@@ -7,11 +7,13 @@ from collections.abc import Callable, Collection
 from stallscope.converters.facts.contention import contention_of
 from stallscope.converters.facts.facts import Beside, Facts, Recorded
 from stallscope.converters.facts.gil import gil_shares
+from stallscope.converters.facts.ranks import ranks_of
 from stallscope.converters.facts.runs import add_up_runs
 from stallscope.converters.facts.started import started_processes, with_waits_for_started
 from stallscope.converters.facts.thread_roles import roles_of
 from stallscope.converters.facts.wait_sums import LOST, Place, add_up_waits, merged_threads
 from stallscope.converters.facts.waits import wait_of
+from stallscope.converters.facts.waits_for_servers import with_waits_for_servers
 from stallscope.converters.model import Frame, Module, Profile, Sample, Stack, ThreadTimes, ValueType
 from stallscope.converters.model.sites import Site
 from stallscope.converters.model.waits_for import has_wakers, waits_for
@@ -197,7 +199,9 @@ def facts_of(profile: Profile, pools: Callable[[], Collection[int]] | None = Non
     run, but of none of these."""
     threads = merged_threads(profile.threads)
     started = started_processes(threads)
+    objects = {each.id: each for each in profile.objects}
     sums = with_waits_for_started(add_up_waits(profile, threads), threads, started)
+    sums = with_waits_for_servers(sums, objects)
     columns = {value_type.name for value_type in profile.value_types}
     runs = add_up_runs(profile, threads) if "samples" in columns else {}
     known = Beside(
@@ -209,8 +213,12 @@ def facts_of(profile: Profile, pools: Callable[[], Collection[int]] | None = Non
         Recorded(profile, waits_for(profile)) if has_wakers(profile) else None,
         runs or ({LOST: {}} if has_samples else {}),
         profile.steps,
-        objects={each.id: each for each in profile.objects},
+        objects=objects,
+        group_limits=profile.group_limits,
         started=started,
         file_locks=profile.file_locks,
+        ranks=ranks_of(profile),
+        labels={each.pid: each.ranks for each in profile.processes if each.ranks},
+        origins={each.pid: each for each in profile.origins},
     )
     return Facts(sums, threads, roles_of(sums, threads), profile.duration_ns, known)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from job_profiles import late
 from processes import crowd, pools
 from processes import process as add_process
 from processes import threads as add_threads
@@ -266,6 +267,7 @@ MINIMAL: dict[str, Callable[[], Profile]] = {
     "for-others": lambda: waiting(READ),
     "workers": workers,
     "busy": lambda: one(SLEEP, SECOND, runs=9 * SECOND),
+    "straggler": lambda: late(0.5),
     "still": lambda: with_stuck(waiting(READ)),
 }
 """Makers of profiles by the rule that is to be first, or, for `still`, among what did not move."""

@@ -14,13 +14,19 @@ from .command import options
 from .command.engine_options import engine_options
 from .command.run import Shown, traced
 from .command.scan_results import ScanResults, needs_events, show_again
+from .command.watch_options import prepare, watch_options
 from .measures.commands import SCAN
+from .measures.offcpu import OffCpu
 from .measures.oncpu import OnCpu
 from .measures.protocol import Measure
 from .measures.timeline import Timeline
 
 SECONDS = 10.0
 """Length of a scan of processes that run already."""
+SLICES = 10
+"""Number of slices in which a scan shows what each process did."""
+FIRST_SLICE = 100_000_000
+"""ns of a slice at the beginning of a scan whose length is not known."""
 LEFT_OUT = {"samples": "oncpu", "wakers": "wakeup", "locks": "locks", "ioctls": "ioctl", "calls": "calls"}
 """Names of measures by what --without takes."""
 
@@ -30,7 +36,7 @@ LEFT_OUT = {"samples": "oncpu", "wakers": "wakeup", "locks": "locks", "ioctls": 
     examples=[
         ("sudo trace-scan", "the whole host, for 10 seconds"),
         ("sudo trace-scan -n train -d 30 -o scan.d", "the ranks of a job; scan.d keeps all of it"),
-        ("trace-scan --from scan.d -o scan.html", "the page of that scan, without root"),
+        ("sudo trace-scan --watch 60s --when 'blocked(main) > 50%'", "a line a minute; what matters is kept"),
     ],
     epilog=options.EXIT_STATUS,
 )
@@ -49,6 +55,7 @@ LEFT_OUT = {"samples": "oncpu", "wakers": "wakeup", "locks": "locks", "ioctls": 
     metavar="FOLDER",
     help="Show the report of a folder that -o has written; with -o x.html, write its page. Traces nothing.",
 )
+@watch_options
 @options.naming_options
 @engine_options
 @options.output_options
@@ -57,22 +64,41 @@ def main(**given: Any) -> int:
     """Shows what holds each process up, because of whom, and what to look at next: where threads run, wait, or want a
     core, who ends their waits, which locks they wait for and which ioctls and CUDA calls they are in, all at once.
 
-    Without a choice of processes it is the whole host, for 10 seconds."""
+    Without a choice of processes it is the whole host, for 10 seconds; with --watch or --live it goes on."""
     if given["kept"]:
         return show_again(given["kept"], given)
+    goes_on = prepare(given)
     if not any(given[name] for name in ("pids", "tids", "name", "cgroup", "command")):
         given["everything"] = True
-    if given["duration"] is None and not given["command"]:
+    if given["duration"] is None and not given["command"] and not goes_on:
         given["duration"] = SECONDS
     scope = options.make_scope(given)
     measures = _measures({LEFT_OUT[each] for each in given["without"]})
-    if any(map(needs_events, given["outputs"])):
+    if not goes_on and not given.get("every"):
+        measures = _sliced(measures, given["duration"])
+    if any(map(needs_events, given["outputs"])) or given["when"]:
         measures = _with_events(measures, every_switch=given["everything"])
-    return traced(given, scope, measures, Shown("scan", "Wall-clock time", ScanResults, budgets.of(given)))
+    if not goes_on:
+        return traced(given, scope, measures, Shown("scan", "Wall-clock time", ScanResults, budgets.of(given)))
+    from .command.watching import WatchResults
+
+    shown = Shown("scan", "Wall-clock time", WatchResults, budgets.of(given))
+    if not given["live"]:
+        return traced(given, scope, measures, shown)
+    from .command.live_screen import on_screen
+
+    return on_screen(given, scope, lambda: traced(given, scope, measures, shown))
 
 
 def _measures(left_out: set[str]) -> tuple[Measure, ...]:
     return tuple(each for each in SCAN if each.name not in left_out)
+
+
+def _sliced(measures: tuple[Measure, ...], seconds: float | None) -> tuple[Measure, ...]:
+    """The measures, with the times of waits in slices: their number of a trace of so many ``seconds``; short ones,
+    which become longer, if it is not known how long it will take."""
+    length = round(seconds * 1e9 / SLICES) if seconds else FIRST_SLICE
+    return tuple(replace(each, slice=max(length, 1)) if isinstance(each, OffCpu) else each for each in measures)
 
 
 def _with_events(measures: tuple[Measure, ...], *, every_switch: bool) -> tuple[Measure, ...]:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What a wait in a system call is on: the file, pipe or socket of its descriptor, by the thread's saved registers. Each
- * one is sent to user space once, like a stack; the key of the wait has its id. */
+/* What a wait in a system call is on: the file, pipe or socket of its descriptor, by the thread's saved registers; in a
+ * page fault, the file that is mapped there, or memory. Each one is sent to user space once, like a stack; the key of the
+ * wait has its id. */
 #ifndef STALLSCOPE_DESCRIPTORS_BPF_H
 #define STALLSCOPE_DESCRIPTORS_BPF_H
 
@@ -35,6 +36,7 @@ SHARED struct object_set known_objects SEC(".maps");
 #define NR_SELECT 23
 #define NR_PSELECT6 270
 #define NR_PPOLL 271
+#define NO_CALL (~0ULL) /* of the registers of an exception or an interrupt: arch/x86/entry/entry_64.S */
 #define SELECT_WORDS 16 /* 1,024 descriptors */
 #define MOST_POLLED 16
 
@@ -119,7 +121,16 @@ struct socket_alloc {
 	struct inode vfs_inode;
 };
 
+struct vm_area_struct {
+	struct file *vm_file;
+};
+
 #pragma clang attribute pop
+
+/* bpf_find_vma() (7c7e3d31e785, 5.17). */
+enum bpf_func_id___areas {
+	BPF_FUNC_find_vma___areas = 180,
+};
 
 /* A system call in which a thread waits. */
 struct waiting_call {
@@ -132,6 +143,7 @@ struct waiting_call {
 	u32 tid;
 	u32 slot; /* enum object_slot */
 	u32 pad;
+	u64 fault; /* address of the page fault in which it waits instead; 0: it is in a system call */
 };
 
 /* Too large for the BPF stack. One for switches, one for the iterator, which they interrupt. */
@@ -429,7 +441,31 @@ __weak u64 hash_object(const struct object_record *record)
 	return hash | 1;
 }
 
-/* The id of an open file, which is sent if it is not known yet; 0 if there is no room for it. */
+/* Sends a file that is not known yet; returns its id, 0 if there is no room for it. */
+__weak u64 send_object(struct object_record *record, u64 id)
+{
+	u8 one = 1;
+
+	if (!record)
+		return 0;
+	if (bpf_map_lookup_elem(&known_objects, &id))
+		return id;
+	record->id = id;
+	if (bpf_map_update_elem(&known_objects, &id, &one, BPF_NOEXIST)) {
+		if (bpf_map_lookup_elem(&known_objects, &id))
+			return id;
+		count(LOST_OBJECTS);
+		return 0;
+	}
+	if (bpf_ringbuf_output(&records, record, sizeof(*record), BPF_RB_NO_WAKEUP)) {
+		bpf_map_delete_elem(&known_objects, &id); /* it is sent when it occurs again */
+		count(LOST_OBJECTS);
+		return 0;
+	}
+	return id;
+}
+
+/* The id of an open file, which is sent if it is not known yet. */
 __weak u64 describe_file(struct object_work *work, u64 at, u32 fd)
 {
 	struct file *file = (void *)at;
@@ -437,7 +473,6 @@ __weak u64 describe_file(struct object_work *work, u64 at, u32 fd)
 	struct super_block *super;
 	struct inode *inode;
 	u64 id;
-	u8 one = 1;
 
 	if (!work)
 		return 0;
@@ -458,26 +493,28 @@ __weak u64 describe_file(struct object_work *work, u64 at, u32 fd)
 		record->access = BPF_CORE_READ(file, f_mode) & ACCESS_MODES;
 	if ((record->mode & S_IFMT) == S_IFSOCK)
 		describe_socket(record, (u64)BPF_CORE_READ(file, private_data));
+	record->address = work->call.fault;
 	id = hash_object(record);
 	if (record->magic == ANON_INODE) /* all of them share one inode */
 		id = mix(mix(id, at), (u64)work->call.tgid << 32 | fd) | 1;
-	if (bpf_map_lookup_elem(&known_objects, &id))
-		return id;
-	record->id = id;
-	if (bpf_map_update_elem(&known_objects, &id, &one, BPF_NOEXIST)) {
-		if (bpf_map_lookup_elem(&known_objects, &id))
-			return id;
-		count(LOST_OBJECTS);
-		return 0;
-	}
-	if (bpf_ringbuf_output(&records, record, sizeof(*record), BPF_RB_NO_WAKEUP)) {
-		bpf_map_delete_elem(&known_objects, &id); /* it is sent when it occurs again */
-		count(LOST_OBJECTS);
-		return 0;
-	}
-	return id;
+	return send_object(record, id);
 }
 
+/* The same for memory without a file: one of each process. */
+__weak u64 describe_memory(struct object_work *work)
+{
+	struct object_record *record;
+
+	if (!work)
+		return 0;
+	record = &work->record;
+	__builtin_memset(record, 0, sizeof(*record));
+	record->type = RECORD_OBJECT;
+	record->tgid = work->call.tgid;
+	record->tid = work->call.tid;
+	record->address = work->call.fault;
+	return send_object(record, mix(hash_object(record), work->call.tgid) | 1);
+}
 /* The id of the file on which a thread waits; 0: it has none. A thread often waits on the same one again. */
 __weak u64 find_object(struct thread *t, struct object_work *work, u64 at, u32 fd)
 {
@@ -537,7 +574,58 @@ static __always_inline struct object_work *object_work(u32 slot, u64 pid_tgid)
 	work->call.tgid = pid_tgid >> 32;
 	work->call.tid = pid_tgid;
 	work->call.slot = slot;
+	work->call.fault = 0;
 	return work;
+}
+
+/* Several descriptors of poll() or select(): one object of each process. */
+__weak u64 describe_several(struct object_work *work)
+{
+	struct object_record *record;
+
+	if (!work)
+		return 0;
+	record = &work->record;
+	__builtin_memset(record, 0, sizeof(*record));
+	record->type = RECORD_OBJECT;
+	record->tgid = work->call.tgid;
+	record->tid = work->call.tid;
+	record->fd = SEVERAL;
+	return send_object(record, mix(mix(hash_object(record), record->tgid), SEVERAL) | 1);
+}
+
+struct mapped_file {
+	u64 file;
+};
+
+static long mapped_there(struct task_struct *task, struct vm_area_struct *area, struct mapped_file *found)
+{
+	found->file = (u64)BPF_CORE_READ(area, vm_file);
+	return 0;
+}
+
+/* What the current thread waits on in a page fault of user code. Nothing while its address space is being changed, and
+ * nothing after a fault that came before the trace. */
+__weak u64 object_of_fault(struct thread *t, struct object_work *work)
+{
+	struct mapped_file found = {};
+
+	/* Here, too: before 6.8 (2afae08c9dcb), global functions are checked even if nothing calls them. */
+	if (!bpf_core_enum_value_exists(enum bpf_func_id___areas, BPF_FUNC_find_vma___areas))
+		return 0;
+	if (!t || !work || !t->fault)
+		return 0;
+	if (bpf_find_vma(bpf_get_current_task_btf(), t->fault, mapped_there, &found, 0))
+		return 0;
+	work->call.fault = t->fault;
+	return found.file ? find_object(t, work, found.file, 0) : describe_memory(work);
+}
+
+/* Whether a wait outside of system calls, of the current thread, can be asked for. */
+static __always_inline bool finds_areas(const struct waiting_call *call)
+{
+	return task_regs && call->slot == OBJECT_SCHED &&
+	       bpf_core_enum_value_exists(enum bpf_func_id___areas, BPF_FUNC_find_vma___areas);
 }
 
 /* What a thread waits on in the call that it has made with `regs`; see open_file(). */
@@ -548,7 +636,11 @@ static __always_inline u64 object_of(struct thread *t, struct object_work *work,
 
 	if (!called_with(&work->call, regs))
 		return 0;
+	if (work->call.number == NO_CALL)
+		return finds_areas(&work->call) ? object_of_fault(t, work) : 0;
 	fd = waits_on_descriptor(&work->call);
+	if (fd == SEVERAL)
+		return describe_several(work);
 	return fd < 0 ? 0 : find_object(t, work, (u64)open_file(task, fd, direct), fd);
 }
 

@@ -22,6 +22,11 @@ SHARED const volatile u64 min_wait;
 SHARED const volatile u64 max_wait;
 SHARED const volatile u32 state_mask;
 
+/* Sums of waits are also apart by slices of the trace of so many ns; 0: they are not. */
+SHARED const volatile u64 slice_ns;
+/* How often user space has doubled that length, as the trace goes on. */
+SHARED u32 slice_doubled;
+
 /* Whether the thread's time off the CPU, which ends at `now`, counts. */
 static __always_inline bool wait_counts(const struct thread *t, u64 now)
 {

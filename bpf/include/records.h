@@ -51,6 +51,11 @@ enum walk_end {
 /* Of a thread, never of a stack that is sent: the walk ended in the function with a probe that it is in. */
 #define WALK_IN_CALL 64
 
+/* With slices, the state in the key of a sum of waits also has the slice, as a number of slices of slice_ns each, whose
+ * length was doubled so often. */
+#define SLICE_DOUBLED_SHIFT 8
+#define SLICE_SHIFT 16
+
 /* Where something happened: the key of every measure. A stack is the hash of its frames; 0 for none (kernel thread,
  * switched off, or not known). */
 struct origin {
@@ -108,6 +113,7 @@ struct thread {
 	u64 on_file;
 	u64 on_mark;
 	u64 on_object;
+	u64 fault; /* address of its last page fault in user code: see faults.bpf.c */
 };
 
 #define WOKEN_BY_INTERRUPT (1U << 31) /* the thread was only interrupted, and did not wake the other one */
@@ -134,15 +140,17 @@ struct stack_record {
 
 #define STACK_HAS_PYTHON 0x100
 
-/* A file, pipe, socket or device on which a thread waited first. Of sockets also both ends. */
+/* A file, pipe, socket or device on which a thread waited first. Of sockets also both ends. Of a page fault the file that
+ * is mapped there, or memory without a file: then nothing but `address` is known. */
 struct object_record {
 	u32 type;
 	u32 tgid; /* whose descriptor it was */
 	u64 id;
 	u64 inode;
-	u64 magic; /* of its file system: s_magic */
-	u64 peer;  /* of a Unix socket: the other one's inode */
-	u32 dev;   /* of its file system: s_dev */
+	u64 magic;   /* of its file system: s_magic */
+	u64 peer;    /* of a Unix socket: the other one's inode */
+	u64 address; /* of a page fault, which has no descriptor; else 0 */
+	u32 dev;     /* of its file system: s_dev */
 	u32 rdev;
 	u32 mode;
 	u32 fd;

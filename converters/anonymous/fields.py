@@ -13,6 +13,8 @@ from ..model.locks import KERNEL
 from .pseudonyms import Pseudonyms
 
 _Part = TypeVar("_Part")
+_DIGITS = 4
+"""Digits of numbers of ranks."""
 Rule = Callable[[Pseudonyms, str, Any], str]
 """Makes the pseudonym of a text. Arguments: the pseudonyms, the text, and the part that the text is in."""
 
@@ -43,6 +45,11 @@ def _lock(names: Pseudonyms, text: str, part: Any) -> str:
     return names.lock(text, of_kernel=part.owned_by == KERNEL)
 
 
+def _short_number(names: Pseudonyms, text: str, _part: Any) -> str:
+    """Pseudonym of the value of a variable; how many ranks there are is no secret, the number of a job may be one."""
+    return text if text.isdigit() and len(text) <= _DIGITS else names.made("value", text)
+
+
 _NAMES = {parts.PROCESS: _PROCESS, parts.THREAD: _THREAD}
 RULES: dict[tuple[str, str], Rule] = {
     **{place: _NAMES[what] for place, what in parts.TEXTS.items() if what in _NAMES},
@@ -52,6 +59,10 @@ RULES: dict[tuple[str, str], Rule] = {
     ("ProcessTimes", "environment"): _NUMBER,
     ("ProcessTimes", "script"): _SCRIPT,
     ("ProcessTimes", "ranks"): _NUMBER,
+    ("ProcessOrigin", "executable"): _FILE,
+    ("ProcessOrigin", "cgroup"): _made("cgroup"),
+    ("ProcessOrigin", "variables"): _short_number,
+    ("ProcessOrigin", "source"): _WORD,
     ("CpuLimit", "cgroup"): _made("cgroup"),
     ("CallTimes", "name"): _function,
     ("CallTimes", "device"): _DEVICE,
@@ -92,6 +103,15 @@ RULES: dict[tuple[str, str], Rule] = {
     ("WaitObject", "local"): _made("address"),
     ("WaitObject", "remote"): _made("address"),
     ("WaitObject", "does"): _WORD,
+    ("GroupLimit", "cgroup"): _made("cgroup"),
+    ("GroupLimit", "kind"): _WORD,
+    ("GroupLimit", "name"): _WORD,
+    ("GroupLimit", "devices"): _NUMBER,
+    ("ObjectPeer", "kind"): _WORD,
+    ("ObjectPeer", "address"): _made("address"),
+    ("SliceSpent", "kind"): _WORD,
+    ("SliceSpent", "frames"): _NAME,
+    ("SliceSpent", "kernel"): _KERNEL,
     ("Site", "frames"): _NAME,
     ("Site", "kernel"): _KERNEL,
 }

@@ -128,7 +128,7 @@ def make_folder(path: Path, *, owner: Owner | None = None) -> None:
         except OSError as error:
             if owner is None or not _is_denied(error):
                 raise _failure(path, error) from error
-            _check_root_shell(path, owner)
+            check_root_shell(path, owner)
             make()
     with open_folder(path):  # what is there is a folder
         pass
@@ -187,7 +187,7 @@ def check_writable(path: Path, folder: int) -> None:
     except OSError as error:
         if not _is_denied(error):
             raise _failure(path, error) from error
-        _check_root_shell(path, owner)
+        check_root_shell(path, owner)
 
 
 def _try(folder: int) -> None:
@@ -201,8 +201,8 @@ def _is_denied(error: OSError) -> bool:
     return error.errno in (errno.EACCES, errno.EPERM)
 
 
-def _check_root_shell(path: Path, owner: Owner) -> None:
-    """StallscopeError unless the user is root anyway, where his own rights do not suffice."""
+def check_root_shell(path: Path, owner: Owner) -> None:
+    """Raises StallscopeError unless the user is root anyway, where his own rights do not suffice."""
     if not has_root_shell():
         raise StallscopeError(
             f"{printable(str(path))} cannot be written: user {owner.uid}, who called sudo, may not do that",
@@ -255,7 +255,7 @@ class _Aside:
         except OSError as error:
             if self._owner is None or not _is_denied(error):
                 raise
-            _check_root_shell(self._path, self._owner)
+            check_root_shell(self._path, self._owner)
             self._owner = None
         return _open_new(self._name, self._folder)
 

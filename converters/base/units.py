@@ -61,6 +61,14 @@ def count(n: int) -> str:
     return f"{n:,}"
 
 
+def size(n: int) -> str:
+    """A number of bytes: ``64 MiB``, ``1.50 GiB``, ``512 B``."""
+    for unit, number in (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if n >= number:
+            return f"{n // number} {unit}" if n % number == 0 else f"{n / number:.3g} {unit}"
+    return f"{n} B"
+
+
 def plural(n: int, noun: str) -> str:
     """``1 thread``, ``31,204 threads``, ``2 processes``."""
     ending = "" if n == 1 else "es" if noun.endswith("s") else "s"

@@ -24,6 +24,7 @@ def with_one_account_each(profile: Profile) -> Profile:
         profile,
         threads=_added(profile.threads, lambda times: (times.pid, times.tid), _thread),
         processes=_added(profile.processes, lambda process: process.pid, _process),
+        origins=_added(profile.origins, lambda origin: origin.pid, lambda _, new: new),
         neighbours=_added(profile.neighbours, lambda neighbour: (neighbour.pid, neighbour.process), _neighbour),
         file_locks=_added(profile.file_locks, _who_waits, _file_lock),
         gil=_added(profile.gil, lambda gil: gil.pid, _gil),

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 
 from . import thresholds
-from .stacks import Stacks
 from .wait_kinds import CHILD, SLEEP
 from .wait_sums import Place, Sum, Sums, Thread
 
@@ -45,7 +44,7 @@ def _waits_for_an_end(thread: Thread, sums: Sums) -> bool:
 def mostly_sleeps_itself(places: Mapping[Place, Sum]) -> bool:
     """Whether the longest of a thread's waits is one in which the program itself, and no library, sleeps."""
     longest = max(places, key=lambda place: (places[place].time, place), default=None)
-    return longest is not None and longest.kind == SLEEP and _is_own_call(longest)
+    return longest is not None and longest.kind == SLEEP and longest.is_own_call
 
 
 def _sleeps_itself(place: Place, total: Sum) -> bool:
@@ -53,11 +52,4 @@ def _sleeps_itself(place: Place, total: Sum) -> bool:
     thread up."""
     if place.kind != SLEEP or total.time <= thresholds.SHORT_SLEEP * total.count:
         return False
-    return _is_own_call(place)
-
-
-def _is_own_call(place: Place) -> bool:
-    """Whether the program itself, and no library, makes the call."""
-    parts = Stacks().of(place.stack)
-    caller = next((told for told in reversed(parts.user[: parts.end]) if not told.is_plumbing), None)
-    return caller is not None and caller.is_own
+    return place.is_own_call

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar, cast
 
 from ..model import Profile, ThreadTimes
 from ..model.file_locks import FileLock
+from ..model.group_limits import GroupLimit
 from ..model.neighbours import Neighbour
+from ..model.origins import ProcessOrigin
+from ..model.slices import ThreadSlices
 from ..model.steps import Steps
 from ..model.waits_for import WaitGraph
 from . import thresholds
 from .contention import Contention
 from .coordinators import coordinators
 from .gil import GilShare
+from .group_limits import limit_of
+from .identity import kernel_ids
+from .memory_waits import OF_MEMORY
 from .runs import Runs
 from .started import Started
 from .thread_names import name_pattern, thread_pattern
 from .thread_roles import ThreadRoles, only_waits
-from .wait_kinds import HALTED
-from .wait_objects import Objects, On, on_of
+from .wait_kinds import HALTED, HELD
+from .wait_objects import Objects, On, on_of, with_peer
 from .wait_sums import Place, Sum, Sums, Thread
+
+_Found = TypeVar("_Found")
 
 NOWHERE: Mapping[Place, Sum] = {}
 """The waits of a thread that has none."""
@@ -56,6 +65,13 @@ class Beside(NamedTuple):
     file_locks: Sequence[FileLock] = ()
     objects: Objects = {}  # noqa: RUF012 (likewise)
     """Files, sockets and pipes that waits are on, by id."""
+    labels: Mapping[int, Mapping[str, str]] = {}
+    """Labels of ranks and GPUs (`model.ranks`), by pid."""
+    origins: Mapping[int, ProcessOrigin] = {}
+    """Origins of processes, by pid."""
+    group_limits: Sequence[GroupLimit] = ()
+    slices: Mapping[Thread, ThreadSlices] = {}
+    """Times by slices of the trace, by thread; those of several of a process have 0 as their thread."""
 
 
 class Facts:
@@ -75,7 +91,10 @@ class Facts:
         self.contention, self.gil, self.pools = beside.contention, beside.gil, beside.pools
         self.runs, self.neighbours, self.recorded = beside.runs, beside.neighbours, beside.recorded
         self.steps, self.ranks, self.started = beside.steps, beside.ranks, beside.started
-        self.file_locks, self.objects = beside.file_locks, beside.objects
+        self.file_locks, self.group_limits = beside.file_locks, beside.group_limits
+        self.objects: Objects = {**beside.objects, **OF_MEMORY}
+        self.labels, self.origins = beside.labels, beside.origins
+        self.slices = beside.slices
         self.pids_moving = frozenset(pid for pid, tid in threads if (pid, tid) not in roles.still)
         self.still_pids = frozenset(pid for pid, _ in roles.still) - self.pids_moving
         """Processes in which no thread moved."""
@@ -91,6 +110,13 @@ class Facts:
         self.coordinators = coordinators(sums, roles.still, self._working, roles.quiet)
         """Main threads that only wait for their workers: they keep nobody waiting."""
         self._led_by_workers = {pid for pid, _ in self.coordinators}
+        self._found: dict[Callable[[Any], Any], Any] = {}
+
+    def once(self, find: Callable[[Facts], _Found]) -> _Found:
+        """Result of ``find`` for these facts, which takes long and is asked for by several: it is kept."""
+        if find not in self._found:
+            self._found[find] = find(self)
+        return cast(_Found, self._found[find])
 
     def waits_of(self, thread: Thread) -> Mapping[Place, Sum]:
         """Waits of a thread by place."""
@@ -100,13 +126,22 @@ class Facts:
         """The name of its process, without a final number."""
         return self._processes[thread]
 
+    def name_of_pid(self, pid: int) -> str:
+        """The name of a process, without a final number; "" if none of its threads is known."""
+        return next((name for thread, name in self._processes.items() if thread[0] == pid), "")
+
     def name_of(self, thread: Thread) -> str:
         """Name of a thread without a final number; that of main threads is one."""
         return self._names[thread]
 
-    def on(self, waits: Sum) -> On | None:
-        """File or socket that most of the time of these waits is on."""
-        return on_of(waits.objects, waits.time, self.objects) if waits.objects else None
+    def on(self, waits: Sum, kind: str, pids: Iterable[int]) -> On | None:
+        """File or socket that most of the time of these waits, of this kind and in these processes, is on."""
+        found = on_of(waits.objects, waits.time, self.objects) if waits.objects else None
+        if found and waits.by_peers:
+            found = with_peer(found, waits.by_peers, self.objects)
+        if found and kind == HELD and self.group_limits:
+            found = replace(found, limit=limit_of(found.what, self.group_limits, kernel_ids(pids)))
+        return found
 
     def is_idle(self, thread: Thread) -> bool:
         """Whether it is known to wait for work."""

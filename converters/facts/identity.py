@@ -14,6 +14,7 @@ from ..model import Labels, Profile, Sample, ThreadTimes
 from ..model.call_ioctls import CallIoctls
 from ..model.calls import CallTimes
 from ..model.copies import Copies
+from ..model.slices import ThreadSlices
 
 _BITS = 32
 _SUMS = 1 << 24
@@ -28,6 +29,8 @@ def with_own_ids(profile: Profile) -> Profile:
     uses = {life for call in calls for life in (call.pid_life, call.tid_life)}
     parts: list[CallIoctls | Copies] = [*profile.call_ioctls, *profile.copies]
     uses |= {part.pid_life for part in parts}
+    uses |= {each.pid_life for each in profile.origins}
+    uses |= {life for each in profile.slices for life in (each.pid_life, each.tid_life)}
     uses |= {life for times in profile.threads for life in (times.pid_life, times.tid_life)}
     if not lives and uses <= {1}:
         return profile
@@ -46,6 +49,10 @@ def with_own_ids(profile: Profile) -> Profile:
         replace(process, pid=ids.process(process.pid, process.pid_life, process.process), pid_life=1)
         for process in profile.processes
     ]
+    origins = [
+        replace(each, pid=ids.process(each.pid, each.pid_life, each.process), pid_life=1) for each in profile.origins
+    ]
+    slices = [ids.slices(each) for each in profile.slices]
     timed = [ids.call(call) for call in profile.calls]
     made = [replace(part, pid=ids.process(part.pid, part.pid_life, part.process), pid_life=1) for part in parts]
     return replace(
@@ -53,9 +60,11 @@ def with_own_ids(profile: Profile) -> Profile:
         samples=samples,
         threads=threads,
         processes=processes,
+        origins=origins,
         calls=timed,
         call_ioctls=[part for part in made if isinstance(part, CallIoctls)],
         copies=[part for part in made if isinstance(part, Copies)],
+        slices=slices,
     )
 
 
@@ -89,6 +98,13 @@ class _Ids:
             own, tid = self.process(pid, life, call.process), 0
         threads = [self.call(thread) for thread in call.threads]
         return replace(call, pid=own, pid_life=1, tid=tid, tid_life=1, threads=threads)
+
+    def slices(self, of: ThreadSlices) -> ThreadSlices:
+        if of.tid or of.tid_life > 1:
+            own, tid = self.of((of.pid, of.pid_life), (of.tid, of.tid_life), of.process, of.thread)
+        else:
+            own, tid = self.process(of.pid, of.pid_life, of.process), 0
+        return replace(of, pid=own, pid_life=1, tid=tid, tid_life=1)
 
     def labels(self, labels: Labels) -> Labels:
         found = dict(labels)

@@ -41,13 +41,19 @@ _SAME_WAIT = {
 """Names that differ from one kernel version to the next."""
 
 _SYSCALL = re.compile(r"(?:__(?:(?:x64|ia32|arm64|riscv|do|se)_)?sys_|ksys_|kernel_(?=wait))(\w+)")
-_PAGE_FAULT = frozenset(("asm_exc_page_fault", "exc_page_fault", "do_user_addr_fault", "do_page_fault"))
+PAGE_FAULT = frozenset(("asm_exc_page_fault", "exc_page_fault", "do_user_addr_fault", "do_page_fault"))
+"""Functions of the kernel that a page fault is in."""
+
+
+def is_system_call(name: str) -> bool:
+    """Whether a function of the kernel is a system call's."""
+    return _SYSCALL.match(name) is not None
 
 
 def system_call_of(kernel: Sequence[Frame]) -> str:
     """``ioctl`` of ``__x64_sys_ioctl``; ``page fault``; "" when neither is on the stack."""
     for frame in kernel:
-        if frame.name in _PAGE_FAULT:
+        if frame.name in PAGE_FAULT:
             return "page fault"
         if match := _SYSCALL.match(frame.name):
             return match.group(1)

@@ -5,14 +5,25 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from ..model import Profile
+from ..model.origins import ProcessOrigin
 from ..model.ranks import rank_of
 from .identity import shown_id
 
 
 def ranks_of(profile: Profile) -> dict[int, int]:
-    """The ranks of its processes, by (own) pid; of others, nothing is known."""
+    """The ranks of its processes, by (own) pid, without what a rank has started itself; of others, nothing is known."""
     found = {process.pid: rank_of(process.ranks) for process in profile.processes if process.ranks}
-    return {pid: rank for pid, rank in found.items() if rank is not None}
+    ranks = {pid: rank for pid, rank in found.items() if rank is not None}
+    programs = {each.pid: each.executable for each in profile.origins}
+    workers = {each.pid for each in profile.origins if _is_worker(each, ranks, programs)}
+    return {pid: rank for pid, rank in ranks.items() if pid not in workers}
+
+
+def _is_worker(origin: ProcessOrigin, ranks: Mapping[int, int], programs: Mapping[int, str]) -> bool:
+    """Whether a process has its rank from one of the same program that has started it: a worker of its loader."""
+    above = (each.pid for each in origin.ancestors if programs.get(each.pid) == origin.executable)
+    rank = ranks.get(origin.pid)
+    return rank is not None and any(ranks.get(pid) == rank for pid in above)
 
 
 def named(pids: Collection[int], ranks: Mapping[int, int]) -> str:

@@ -35,6 +35,8 @@ class Run(NamedTuple):
     """The function of CUDA that waits until the GPU has done something, as in `waits.Wait`; "" if there is none."""
     memory: str = ""
     """Work of the kernel there to get memory: `AT_LIMIT`, `FREES`, `SWAPS`; "" if it is nothing of these."""
+    job: str = ""
+    """The part of a training job, as in `waits.Wait`: it asks again and again whether it may go on."""
 
 
 @dataclass(slots=True)
@@ -79,7 +81,8 @@ class _Places:
         if found is None:
             # What a preempted thread was in is what it ran.
             wait = self._waits.of(stack, PREEMPTED)
-            found = self._known[id(stack)] = Run(hot_site(stack, self._sites), wait.call, wait.gpu, _memory(stack))
+            site, job = hot_site(stack, self._sites), self._waits.job(stack)
+            found = self._known[id(stack)] = Run(site, wait.call, wait.gpu, _memory(stack), job)
         return found
 
 

@@ -55,6 +55,12 @@ WORTH_RUNNING = Threshold(0.4, "share of the first score", "Running is not a pro
 MOSTLY = Threshold(0.5, "share of time, or of a number", "What is done for less is not what mostly happens.")
 
 ON_ONE = Threshold(0.8, "share of a wait", "A file or a connection with less is one of several things that it is for.")
+ON_ONE_PEER = Threshold(
+    0.8, "share of an event loop's wait", "A process that ends less of it is one of several that it waits for."
+)
+DISK_LIMIT_REACHED = Threshold(
+    0.8, "share of what a control group may use of a disk", "Who uses less is not held back by the limit all the time."
+)
 NOISE_LEAST = Threshold(0.02, "share of the score", "Two traces of the same program differ by so much anyway.")
 NOISE_MOST = Threshold(
     0.1, "share of the score", "A verdict on few waits or samples (1/√n of n) does not hide one that is clearly lesser."
@@ -231,6 +237,11 @@ OUTLIER = Threshold(
 OUTLIER_MEDIAN = Threshold(0.25, "share of the median", "What differs by less stands out in no way that matters.")
 OUTLIER_SHARE = Threshold(0.1, "difference of shares", "The same for shares.")
 
+# Ranks of a job.
+STRAGGLER_EXCESS = Threshold(
+    0.1, "share of a rank's time above the median", "Who works longer than the others by less does not delay them much."
+)
+
 # Who had the cores.
 TAKERS_TELL = Threshold(0.01, "share of the threads' time", "A wait for a core takes a moment after each wake-up.")
 TAKER = Threshold(0.05, "share of the cores' time", "Processes with less are not named.")
@@ -254,12 +265,24 @@ UNFINISHED = Threshold(0.01, "share of all time", "Waits that had not ended with
 STEP_ROW = Threshold(0.01, "share of a loop", "Waits of steps with less have no row.")
 MATRIX_FROM = Threshold(3, "traced processes that wait", "Who waits for whom of fewer is told by the rows.")
 
+# What changes within a trace.
+PHASE_SLICES = Threshold(2, "slices", "Of fewer it is not known how much they scatter.")
+PHASE_CHANGE = Threshold(
+    0.4, "difference of shares", "What threads do for nearly as long before and after is not what changes."
+)
+PHASE_SCATTER = Threshold(
+    6, "standard errors", "Slices at random seldom differ by more, also at the border where they differ most."
+)
+HOLDS_IN = Threshold(0.95, "share of a verdict's time", "If less is in a part of the trace, it holds outside, too.")
+HOLDS_MOST = Threshold(0.7, "share of the slices", "What holds in more of them holds for most of the trace.")
+
 # How much is told.
 INNERMOST = Limit(4, "frames", "A function that waits for one peer, or takes a lock, calls others that do the work.")
 TOLD_APART = Limit(2, "threads", "More of a larger number are not named by id.")
 NAMES_LISTED = Limit(3, "names", "More are counted.")
 PROCESSES_NAMED = Limit(3, "names of processes", "More are others.")
 VALUES_NAMED = Limit(3, "values of a variable", "More are others.")
+PHASES_TOLD = Limit(3, "phases of a process", "More are no story: the strip shows them.")
 VARIABLES_NAMED = Limit(4, "variables", "Of those for numbers of threads, the usual ones are named even if not set.")
 CORES_TOLD = Limit(2, "sentences of each rule on cores", "More are alike.")
 STILL_PLACES = Limit(3, "places", "More of processes that did not move are only named.")
@@ -308,7 +331,20 @@ TIDS_KEPT = Limit(4, "threads", "The ids of more of one name are not kept.")
 VERDICT_THREADS = Limit(64, "threads", "More of a verdict are counted in the JSON.")
 FINDINGS = Limit(3, "sentences of a scan beside its answer", "More are not read.")
 SCAN_ROWS = Limit(12, "rows of processes in a scan", "More are in the JSON.")
+RANK_ROWS = Limit(8, "rows of ranks in a scan", "More are in the JSON, those that stand out first.")
+RANK_COLUMNS = Limit(3, "kinds of waits of ranks", "More, beside the waits for other ranks, are in the JSON.")
+JOBS_SHOWN = Limit(3, "jobs of a scan", "More are in the JSON.")
+GPU_LINES = Limit(3, "lines on GPUs and who has them open", "More are in the JSON.")
+SLICE_PLACES = Limit(8, "places of a process", "More in which its threads wait are only kinds of waits in slices.")
+SLICE_THREADS = Limit(16_384, "threads", "The slices of more are those of their processes.")
 IDLE_NAMED = Limit(8, "names of idle processes", "More are counted.")
+WATCHED = Limit(3, "verdicts in a line of --watch", "The first is what matters; more are in the JSON.")
+WATCHED_JSON = Limit(50, "verdicts in an object of --watch", "A line of a log has to stay short.")
+HOLDING_NAMED = Limit(3, "processes for which --when holds", "More are counted; the JSON has them.")
+HOLDING_JSON = Limit(100, "processes for which --when holds", "More are counted in the JSON, too.")
+LIVE_THREADS = Limit(20, "threads of a process", "More do not fit on the screen of --live.")
+LIVE_STACK = Limit(40, "frames of a stack", "More do not fit on the screen of --live.")
+LIVE_PROCESSES = Limit(500, "processes", "More are not sent to the screen of --live.")
 
 
 def table() -> dict[str, Threshold]:

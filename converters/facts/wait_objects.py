@@ -5,12 +5,28 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..base.text import json_text
-from ..model.wait_objects import DEVICE, FILE, FOLDER, NETWORK, PIPE, TERMINAL, UNIX, ObjectEnd, WaitObject
+from ..model.group_limits import GroupLimit
+from ..model.wait_objects import (
+    DEVICE,
+    EVENTS,
+    FILE,
+    FOLDER,
+    MEMORY,
+    NETWORK,
+    PIPE,
+    TERMINAL,
+    UNIX,
+    WRITES,
+    ObjectEnd,
+    ObjectPeer,
+    WaitObject,
+)
 from . import thresholds
+from .group_limits import limit_json
 
 _PATHS = (FILE, FOLDER, DEVICE, TERMINAL)
 Objects = Mapping[int, WaitObject]
@@ -29,6 +45,10 @@ class On:
     """Folder in which all of several files are; "" if they are one path, or no files."""
     time: int = 0
     """ns of the wait on them."""
+    limit: GroupLimit | None = None
+    """The limit of a control group for which it waits; None: nothing shows one."""
+    woken: int = 0
+    """Time in ns that the process at the other end has ended, of an epoll descriptor that is told as a connection."""
 
     @property
     def ends(self) -> tuple[ObjectEnd, ...]:
@@ -80,6 +100,8 @@ def _path_or_end(what: WaitObject) -> Hashable:
         return what.kind, what.remote or what.local, ends
     if what.kind == UNIX and (what.name or ends):
         return what.kind, what.name, ends
+    if what.kind == MEMORY:
+        return what.kind
     return (what.kind, what.does, ends) if what.kind == PIPE and ends else None
 
 
@@ -92,6 +114,29 @@ def _service(what: WaitObject) -> Hashable:
 
 def _folder(what: WaitObject) -> Hashable:
     return (FILE, os.path.dirname(what.name)) if what.kind == FILE and what.name else None
+
+
+def with_peer(on: On, by_peers: Mapping[tuple[int, int], int], objects: Objects) -> On:
+    """An epoll descriptor as the connection to the process that has ended most of the waits on it, if one has."""
+    if on.what.kind != EVENTS or on.number > 1 or not by_peers:
+        return on
+    number, pid = max(by_peers, key=lambda key: (by_peers[key], key))
+    time = by_peers[number, pid]
+    peer = next((each for each in objects[number].peers if each.pid == pid), None) if number == on.what.id else None
+    if peer is None or time < thresholds.ON_ONE_PEER * on.time:
+        return on
+    ends = [ObjectEnd(peer.process, peer.pid)]
+    network = peer.kind in NETWORK
+    what = WaitObject(
+        number,
+        peer.kind,
+        "" if network else peer.address,
+        remote=peer.address if network else "",
+        does=WRITES if peer.kind == PIPE else "",
+        ends=ends,
+        peers=objects[number].peers,
+    )
+    return replace(on, what=what, woken=time)
 
 
 def on_json(on: On | None) -> dict[str, Any] | None:
@@ -109,4 +154,19 @@ def on_json(on: On | None) -> dict[str, Any] | None:
         "time_ns": on.time,
         "ends": [{"process": json_text(end.process), "pid": end.pid} for end in what.ends],
         "more_ends": what.more_ends,
+        **({"queued": what.queued, "backlog": what.backlog} if what.queued or what.backlog else {}),
+        **({"woken_ns": on.woken} if on.woken else {}),
+        **({"limit": limit_json(on.limit)} if on.limit else {}),
+        **({"peers": [_peer_json(peer) for peer in what.peers]} if what.peers else {}),
+    }
+
+
+def _peer_json(peer: ObjectPeer) -> dict[str, Any]:
+    return {
+        "process": json_text(peer.process),
+        "pid": peer.pid,
+        "kind": peer.kind,
+        "address": json_text(peer.address),
+        "number": peer.number,
+        "serves": peer.serves,
     }

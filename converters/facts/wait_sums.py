@@ -12,11 +12,12 @@ from ..model.sites import Site
 from ..model.states import OTHER, RUNNABLE, RUNNING
 from ..model.wait_objects import LABEL
 from .identity import is_sum
+from .memory_waits import waits_on
 from .shared_frames import Shared, shared_frames
 from .stacks import Stacks
 from .wait_sites import site_of
 from .waits import Wait, Waits
-from .wakers import Waker, Wakers
+from .wakers import Waker, Wakers, waker_pid
 
 _TIMES = ("wall", "off-cpu", "blocked")
 """Possible names of the time column."""
@@ -30,7 +31,7 @@ LOST: Thread = (0, 0)
 class Place:
     """A wait site, a state, and what the wait is for. Hashed and compared often, so its hash is found out once."""
 
-    __slots__ = ("_first", "_hash", "_others", "_time", "kind", "site", "state", "wait")
+    __slots__ = ("_first", "_hash", "_others", "_own_call", "_stack", "_time", "kind", "site", "state", "wait")
 
     def __init__(self, state: str, site: Site, wait: Wait) -> None:
         self.state = state
@@ -44,6 +45,10 @@ class Place:
         """The time in the first stack: most places have no other one."""
         self._others: dict[int, tuple[int, Stack]] | None = None
         """The time in each of the others, by its identity."""
+        self._stack: Stack | None = None
+        """Result of `stack`; None: not found out since the last stack was seen."""
+        self._own_call: bool | None = None
+        """Result of `is_own_call`; None: likewise."""
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Place) and self._key == other._key)
@@ -59,6 +64,7 @@ class Place:
 
     def seen(self, stack: Stack, time: int) -> None:
         """A thread waited here with this stack."""
+        self._stack = self._own_call = None
         if self._first is None or self._first is stack:
             self._first, self._time = stack, self._time + time
             return
@@ -78,6 +84,22 @@ class Place:
         one, whether they are one object, as in a file that was read, or not."""
         if self._first is None or self._others is None:
             return self._first or ()
+        if self._stack is None:
+            self._stack = self._most()
+        return self._stack
+
+    @property
+    def is_own_call(self) -> bool:
+        """Whether the program itself, and no library, makes the call in which it waits."""
+        if self._own_call is None:
+            parts = Stacks().of(self.stack)
+            caller = next((told for told in reversed(parts.user[: parts.end]) if not told.is_plumbing), None)
+            self._own_call = caller is not None and caller.is_own
+        return self._own_call
+
+    def _most(self) -> Stack:
+        """The stack of most of the time, of several."""
+        assert self._first is not None and self._others is not None
         times: Counter[tuple[object, ...]] = Counter()
         stacks: dict[tuple[object, ...], Stack] = {}
         for time, stack in ((self._time, self._first), *self._others.values()):
@@ -117,6 +139,9 @@ class Sum:
     """Time by who ended the waits, if that was recorded."""
     objects: dict[int, int] | None = None
     """Time by what the waits are on (`model.wait_objects`), as far as that is known: of most waits it is not."""
+    by_peers: dict[tuple[int, int], int] | None = None
+    """Time of waits on an epoll descriptor (its number) that a process at the other end of one of its connections (its
+    pid) has ended."""
 
     def add(self, other: Sum) -> None:
         self.min = least(self.min, other.min)
@@ -130,6 +155,8 @@ class Sum:
             self.woken_by(waker, time)
         for number, time in (other.objects or {}).items():
             self.on(number, time)
+        for (number, pid), time in (other.by_peers or {}).items():
+            self.ended_by_peer(number, pid, time)
 
     def add_sample(self, figures: tuple[int, ...], is_open: bool) -> None:
         """``figures``: time, number, the shortest and the longest wait, samples. ``is_open``: it has not ended."""
@@ -148,6 +175,12 @@ class Sum:
         if self.objects is None:
             self.objects = {}
         self.objects[number] = self.objects.get(number, 0) + time
+
+    def ended_by_peer(self, number: int, pid: int, time: int) -> None:
+        """Time of waits on this object that a process at another end has ended."""
+        if self.by_peers is None:
+            self.by_peers = {}
+        self.by_peers[number, pid] = self.by_peers.get((number, pid), 0) + time
 
     def woken_by(self, waker: Waker, time: int) -> None:
         self.wakers[waker] = self.wakers.get(waker, 0) + time
@@ -189,6 +222,7 @@ def add_up_waits(profile: Profile, threads: dict[Thread, ThreadTimes]) -> Sums:
         (wakers.own(sample.stack), sample.values[time]) for sample in profile.samples if known.of(sample.labels).is_wait
     )
     places = _Places(shared_frames(waits))
+    peers = {each.id: {peer.pid for peer in each.peers} for each in profile.objects if each.peers}
     for sample in profile.samples:
         of = known.of(sample.labels)
         if of.is_running:
@@ -200,11 +234,13 @@ def add_up_waits(profile: Profile, threads: dict[Thread, ThreadTimes]) -> Sums:
             total = of.sums[place] = Sum()
         if own is not sample.stack and (waker := wakers.of(sample)):
             total.woken_by(waker, sample.values[woken])
+            if of.object in peers and (pid := waker_pid(sample)) in peers[of.object]:
+                total.ended_by_peer(of.object, pid, sample.values[woken])
         if own is sample.stack or woken == time:  # else the wait is in another sample, too
             total.add_sample(figures_of((*sample.values, 0)), of.is_open)
             place.seen(own, sample.values[time])
-            if of.object:
-                total.on(of.object, sample.values[time])
+            if of.is_wait and (number := places.waits_on(own, of.object)):
+                total.on(number, sample.values[time])
     return known.sums
 
 
@@ -266,11 +302,19 @@ class _Places:
         self._stacks = Stacks(shared)
         self._waits = Waits()
         self._known: dict[str, dict[int, Place]] = defaultdict(dict)
+        self._waits_on: dict[tuple[int, int], int] = {}
         self._places: dict[Place, Place] = {}
 
     def of(self, stack: Stack, state: str) -> Place:
         known = self._known[state]
         return known.get(id(stack)) or known.setdefault(id(stack), self._find(stack, state))
+
+    def waits_on(self, stack: Stack, number: int) -> int:
+        """See `memory_waits.waits_on`."""
+        key = id(stack), number
+        if key not in self._waits_on:
+            self._waits_on[key] = waits_on(stack, number)
+        return self._waits_on[key]
 
     def _find(self, stack: Stack, state: str) -> Place:
         parts = self._stacks.of(stack)

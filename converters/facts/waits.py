@@ -111,6 +111,10 @@ class Waits:
         """Wait of a thread in this state (`model.states`). ``stack``: outermost frame first, without wakers."""
         return self.at(self._stacks.of(stack), state)
 
+    def job(self, stack: Stack) -> str:
+        """See `Wait.job`: of a thread that runs there, too."""
+        return _below(self._stacks.of(stack)).job()
+
     def at(self, parts: Parts, state: str) -> Wait:
         """Wait of a stack in parts."""
         below, known = _below(parts), self._known[state]
@@ -167,7 +171,7 @@ class _Below(NamedTuple):
         few = self.kernel in FEW_EVENTS if self.kernel else self.call in FEW_EVENTS_CALLS
         kind = self._kind(state, lock, few)
         join = self.parked == LAUNCHER or (kind == THREAD and self._is_for_an_end())
-        job = self._job() if kind in TOLD_BY_OTHERS else ""
+        job = self.job() if kind in TOLD_BY_OTHERS else ""
         asks = kind == PEER and self._asks()
         has_user = not only_placeholders
         return Wait(kind, self.call, self.kernel, lock, self._gpu(), asks, job, join, few, nowhere, has_user)
@@ -207,7 +211,7 @@ class _Below(NamedTuple):
         """See `Wait.gpu`."""
         return next((each.gpu for each in (*reversed(self.library), *self.own) if each.gpu), "")
 
-    def _job(self) -> str:
+    def job(self) -> str:
         """See `Wait.job`."""
         for each in reversed(self.library):
             place = f"{each.file}:{each.name.rpartition('.')[2]}" if each.is_python else ""

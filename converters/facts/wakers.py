@@ -13,6 +13,8 @@ from ..model.wakers import links, own_part
 from . import thresholds
 from .wait_sites import Sites
 
+_LARGEST = "4194304"
+"""Text of the largest pid: PID_MAX_LIMIT of include/linux/threads.h."""
 NOBODY = ("[still waiting]", "[unknown waker]", "")
 """Names of those who are not known to have ended a wait."""
 
@@ -93,6 +95,13 @@ class Wakers:
             kind = kind_of_module(frame.module.path) if frame.module else "kernel"
             known = self._frames[id(frame)] = frame._replace(kind=kind)
         return known
+
+
+def waker_pid(sample: Sample) -> int:
+    """Pid of the process that ended the wait; 0 for interrupts, and if nobody is known to have."""
+    name = str(sample.label("waker") or "")
+    pid = "" if name.startswith("[") else name.rpartition("-")[2].partition(" ")[0]
+    return int(pid) if pid.isascii() and pid.isdigit() and len(pid) <= len(_LARGEST) else 0
 
 
 def longest(times: Mapping[Waker, int]) -> tuple[WokenBy, ...]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _Part = TypeVar("_Part")
 
-OF_THREADS = ("threads", "processes", "neighbours", "objects")
+OF_THREADS = ("threads", "processes", "origins", "neighbours", "objects", "group_limits", "slices")
 """Accounts, and what samples refer to: they stay when samples are left out."""
 OF_SAMPLES = ("calls", "shared", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil", "steps")
 """Names of the parts that were measured beside the samples: of no use without all samples."""
@@ -27,6 +27,8 @@ TEXTS: dict[tuple[str, str], str] = {
         (
             ("ThreadTimes", "process"),
             ("ProcessTimes", "process"),
+            ("ProcessOrigin", "process"),
+            ("Ancestor", "process"),
             ("Neighbour", "process"),
             ("CallTimes", "process"),
             ("CallIoctls", "process"),
@@ -38,6 +40,8 @@ TEXTS: dict[tuple[str, str], str] = {
             ("GilTimes", "process"),
             ("Steps", "process"),
             ("ObjectEnd", "process"),
+            ("ObjectPeer", "process"),
+            ("ThreadSlices", "process"),
         ),
         PROCESS,
     ),
@@ -48,6 +52,7 @@ TEXTS: dict[tuple[str, str], str] = {
             ("LockThread", "thread"),
             ("GilThread", "thread"),
             ("Steps", "thread"),
+            ("ThreadSlices", "thread"),
         ),
         THREAD,
     ),
@@ -55,6 +60,7 @@ TEXTS: dict[tuple[str, str], str] = {
         (
             ("ThreadTimes", "blocked"),
             *(("ProcessTimes", name) for name in ("cpus", "environment", "script", "ranks")),
+            *(("ProcessOrigin", name) for name in ("executable", "cgroup", "variables", "source")),
             ("CpuLimit", "cgroup"),
             *(("CallTimes", name) for name in ("name", "device", "errors", "locks", "library")),
             *(("SharedCall", name) for name in ("name", "device")),
@@ -67,10 +73,13 @@ TEXTS: dict[tuple[str, str], str] = {
             *(("FileLock", name) for name in ("kind", "path", "access")),
             ("Neighbour", "cpus"),
             *(("WaitObject", name) for name in ("kind", "name", "filesystem", "device", "local", "remote", "does")),
+            *(("GroupLimit", name) for name in ("cgroup", "kind", "name", "devices")),
+            *(("ObjectPeer", name) for name in ("kind", "address")),
             ("GilThread", "frames"),
             ("Steps", "name"),
             ("StepRun", "frames"),
             *(("Site", name) for name in ("frames", "kernel")),
+            *(("SliceSpent", name) for name in ("kind", "frames", "kernel")),
         ),
         OTHER_TEXT,
     ),
@@ -102,7 +111,7 @@ def renamed(profile: Profile, names: Mapping[str, Callable[[str], str]]) -> dict
     return {name: [with_texts(part, rename) for part in getattr(profile, name)] for name in NAMES}
 
 
-KEYS = {("ProcessTimes", "environment"), ("ProcessTimes", "ranks")}
+KEYS = {("ProcessTimes", "environment"), ("ProcessTimes", "ranks"), ("ProcessOrigin", "variables")}
 """Dictionaries whose keys are names that we choose."""
 
 

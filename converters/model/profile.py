@@ -14,12 +14,15 @@ from .details import Details
 from .display import Display
 from .file_locks import FileLock
 from .gil import GilTimes
+from .group_limits import GroupLimit
 from .locks import LockTimes
 from .neighbours import Neighbour
+from .origins import ProcessOrigin
 from .processes import ProcessTimes
 from .remarks import Comment
 from .samples import Sample, ValueType
 from .sharing import SharedCall
+from .slices import ThreadSlices
 from .steps import Steps
 from .timeline import Timeline
 from .wait_objects import WaitObject
@@ -101,10 +104,16 @@ class Profile:
     """Critical path of one thread, through the threads of `scheduling`; dropped with it."""
     processes: list[ProcessTimes] = field(default_factory=list)
     """Empty if not recorded."""
+    origins: list[ProcessOrigin] = field(default_factory=list)
+    """Origins of the processes; empty if not recorded."""
     neighbours: list[Neighbour] = field(default_factory=list)
     """Processes that were not traced and used most of the cores' time; empty if not recorded."""
     objects: list[WaitObject] = field(default_factory=list)
     """Files and sockets on which samples' waits are; empty if not recorded."""
+    group_limits: list[GroupLimit] = field(default_factory=list)
+    """Limits of the processes' control groups; empty if not recorded."""
+    slices: list[ThreadSlices] = field(default_factory=list)
+    """Times of threads by slices of the trace; empty if not recorded."""
     display: Display | None = None
     """Form in which the answer was shown; dropped when samples are left out or compared."""
     answered: Profile | None = None

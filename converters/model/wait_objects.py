@@ -1,4 +1,5 @@
-"""Objects of waits: the file, pipe, socket or device of a system call's descriptor, and who has its other end.
+"""Objects of waits: the file, pipe, socket or device of a system call's descriptor, and who has its other end; the file
+that is mapped, or the memory, where a page fault is.
 
 A sample of such a wait has the label `LABEL` with the object's number.
 """
@@ -12,8 +13,10 @@ LABEL = "object"
 FILE, FOLDER, DEVICE, TERMINAL, PIPE = "file", "folder", "device", "terminal", "pipe"
 TCP, UDP, UNIX, SOCKET = "TCP", "UDP", "Unix socket", "socket"
 EVENTS, OTHER = "events", "other"
+MEMORY, SWAP, LIMIT, RECLAIM = "memory", "swap", "memory limit", "free memory"
 """Kinds. `SOCKET`: of another family; `EVENTS`: an epoll descriptor with several targets; `OTHER`: an eventfd, a timer
-…"""
+…; `MEMORY`: memory of a process that no file is mapped to; the others are told by the kernel's functions alone: `SWAP`:
+memory that is read back; `LIMIT`: memory of a control group at its limit; `RECLAIM`: of a host that has too little."""
 NETWORK = (TCP, UDP)
 WITH_ENDS = (PIPE, UNIX, TCP, UDP)
 """Kinds that have another end."""
@@ -28,6 +31,23 @@ class ObjectEnd:
     process: str
     """Name of the process, with the script that it runs (hostile)."""
     pid: int
+
+
+@dataclass(slots=True)
+class ObjectPeer:
+    """A process to which an epoll descriptor has connections."""
+
+    process: str
+    """Name of the process, with the script that it runs (hostile)."""
+    pid: int
+    kind: str
+    """`TCP`, `UNIX` or `PIPE`."""
+    address: str
+    """Address of it, of one of the connections; the path of a Unix socket (hostile); "" if it has none."""
+    number: int
+    """Number of connections to it."""
+    serves: bool = False
+    """Whether it listens at this address: it answers what it is asked there."""
 
 
 @dataclass(slots=True)
@@ -55,6 +75,17 @@ class WaitObject:
     ends: list[ObjectEnd] = field(default_factory=list)
     """Processes with the other end; at most `MOST_ENDS`."""
     more_ends: int = 0
+    queued: int = 0
+    """Connections that wait until the process at the other end accepts them, or until those who have the socket do."""
+    backlog: int = 0
+    """Maximum of these; 0: it is not known."""
+    peers: list[ObjectPeer] = field(default_factory=list)
+    """Processes to which `EVENTS` have connections, those with most first; at most `MOST_PEERS`."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a connection more is not taken: sk_acceptq_is_full() of include/net/sock.h."""
+        return 0 < self.backlog < self.queued
 
 
-MOST_ENDS = 8
+MOST_ENDS, MOST_PEERS = 8, 32

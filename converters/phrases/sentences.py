@@ -33,6 +33,7 @@ from ..rules import (
     quota,
     reclaim,
     slow_step,
+    straggler,
     turns,
     unclear,
     workers,
@@ -45,8 +46,9 @@ from ..rules.pool_anew import Pool
 from ..rules.quota import Throttled
 from ..rules.ranking import Judgement
 from ..rules.reclaim import Reclaim
+from ..rules.straggler import Straggler
 from ..rules.verdict import GPU, Verdict
-from . import cores, file_locks, gil, locks
+from . import cores, file_locks, gil, jobs, locks
 from .ends_with import ends_with
 from .steps import slow_steps
 from .words import Phrases, chain, listed, on_cores
@@ -86,6 +88,8 @@ class Sentences:
             having = _having(verdict)
             beside = "" if other or having else self._other_end(finding)
             return f"{self.words.clause(finding, other, having)}{beside}."
+        if any(late.pids & finding.pids for late in straggler.find(self._facts)):
+            return f"{self.words.clause(finding)}."
         return (
             f"{self.words.clause(finding)}; no traced rank stands out as late: it may be one that is not traced, the "
             "network, or each of them in turn."
@@ -202,8 +206,15 @@ class Sentences:
         for verdict in judgement.blamed:
             if isinstance(verdict.detail, Holder):
                 return locks.holder(verdict.detail)
+        if late := self.late(judgement):
+            return late
         found = judgement.ends_with
         return ends_with(found, self._facts.duration) if found else ""
+
+    def late(self, judgement: Judgement) -> str:
+        """Sentence about ranks that are late, if the first one does not tell of them; "" if there are none."""
+        found = (each.detail for each in judgement.blamed if isinstance(each.detail, Straggler))
+        return next(map(jobs.straggler, found), "")
 
     def unclear(self, verdict: Verdict) -> str:
         """``For 62.0 % of the threads' time it is not known where they were: …``"""

@@ -6,28 +6,40 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 
-from ..base.units import count
+from ..base.units import count, plural, size
 from ..facts import thresholds
 from ..facts.wait_objects import On
+from ..model.group_limits import READ_BYTES, WRITES, WRITTEN_BYTES, GroupLimit
 from ..model.wait_objects import (
     DEVICE,
     FILE,
     FOLDER,
+    LIMIT,
+    MEMORY,
     NETWORK,
     PIPE,
-    READS,
+    RECLAIM,
+    SWAP,
     TERMINAL,
     UDP,
     UNIX,
     ObjectEnd,
     WaitObject,
 )
+from ..model.wait_objects import READS as OTHERS_READ
 
 _REMOTE = {"nfs": "NFS", "nfs4": "NFS", "fuse": "FUSE", "fuseblk": "FUSE", "9p": "9P", "cifs": "SMB", "smb3": "SMB",
            "smb": "SMB", "smb2": "SMB", "ceph": "Ceph", "lustre": "Lustre", "gpfs": "GPFS", "afs": "AFS",
            "beegfs": "BeeGFS"}  # fmt: skip
 """File systems that a server or another process answers for, and their usual names."""
 _PATHS = (FILE, FOLDER, DEVICE, TERMINAL)
+_MEMORY = (MEMORY, SWAP, LIMIT, RECLAIM)
+_OF_MEMORY = {
+    MEMORY: " of memory without a file",
+    SWAP: " of memory that is read back from swap",
+    LIMIT: ", at the memory limit of a control group",
+    RECLAIM: ", until memory is freed: the host has too little",
+}
 
 
 def on(found: On | None, own: frozenset[int] = frozenset()) -> str:
@@ -36,8 +48,10 @@ def on(found: On | None, own: frozenset[int] = frozenset()) -> str:
     if found is None:
         return ""
     what = found.what
+    if what.kind in _MEMORY:
+        return _of_memory(found)
     if what.kind in _PATHS:
-        return _of_path(found)
+        return _of_path(found) + (_of_disk(found.limit) if found.limit else "")
     if what.kind == PIPE:
         return _of_pipe(what, own)
     if what.kind in NETWORK or what.kind == UNIX:
@@ -56,6 +70,30 @@ def _of_path(found: On) -> str:
     return f" of {before}{what.name}{server}"
 
 
+def _of_memory(found: On) -> str:
+    text = _OF_MEMORY[found.what.kind]
+    limit = found.limit
+    if limit is None:
+        return text
+    what = f"{limit.name} {size(limit.limit)}, reached {_often(limit.used)}"
+    if found.what.kind == SWAP:
+        return f"{text}, as control group {limit.cgroup} is at its memory limit ({what})"
+    return f", at the memory limit of control group {limit.cgroup} ({what})"
+
+
+def _often(number: int) -> str:
+    return "once" if number == 1 else f"{count(number)} times"
+
+
+def _of_disk(limit: GroupLimit) -> str:
+    """`` (control group /job may read 10 MiB/s there: io.max rbps, 98 % used)``"""
+    in_bytes = limit.kind in (READ_BYTES, WRITTEN_BYTES)
+    much = f"{size(limit.limit)}/s" if in_bytes else f"{count(limit.limit)} times a second"
+    verb = "write" if limit.kind in (WRITTEN_BYTES, WRITES) else "read"
+    used = f"{100 * limit.part_used:.0f} % used"
+    return f" (control group {limit.cgroup} may {verb} {much} there: {limit.name}, {used})"
+
+
 def _server(what: WaitObject) -> str:
     """``NFS``, ``FUSE sshfs``; "" for a file system of this kernel."""
     kind, _, name = what.filesystem.partition(".")
@@ -68,7 +106,7 @@ def _of_pipe(what: WaitObject, own: frozenset[int]) -> str:
     if not what.ends:
         return " of a pipe" if what.does else ""
     whom, several = _whom(what, own), len(what.ends) + what.more_ends > 1
-    if what.does == READS:
+    if what.does == OTHERS_READ:
         return f" to a pipe that {whom} {'read' if several else 'reads'}"
     return f" from a pipe into which {whom} {'write' if several else 'writes'}"
 
@@ -84,8 +122,17 @@ def _of_socket(found: On, own: frozenset[int]) -> str:
         number = f", for {count(found.number)} connections"
         return f"{number} to {_whom(what, own, address)}" if what.ends or address else number
     if what.ends:
-        return f", for {_whom(what, own, address)}"
-    return f", for {address}{kind}" if address else ""
+        return f", for {_whom(what, own, address)}{_queue(what)}"
+    return f", for {address}{kind}{_queue(what)}" if address else ""
+
+
+def _queue(what: WaitObject) -> str:
+    """Words for a connection that is not accepted."""
+    if not what.queued:
+        return ""
+    if what.is_full:
+        return f", whose accept queue is full: {count(what.queued)} wait, its backlog is {count(what.backlog)}"
+    return f", where {plural(what.queued, 'connection')} {'waits' if what.queued == 1 else 'wait'} to be accepted"
 
 
 def _whom(what: WaitObject, own: frozenset[int], address: str = "") -> str:

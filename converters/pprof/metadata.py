@@ -3,14 +3,15 @@
 It is one JSON object with ``version``, ``title``, ``host``, ``lost``, ``threads`` (the fields of ThreadTimes),
 ``processes`` (those of ProcessTimes, except the script and the ranks; omitted if there are none), ``calls`` and
 ``shared`` (those of CallTimes and SharedCall, its dictionaries as lists; omitted if there are none), ``call_ioctls``,
-``copies``, ``answers``, ``locks``, ``file_locks``, ``gil``, ``neighbours``, ``objects`` and ``steps`` (those of
-CallIoctls, Copies, AskedValues, LockTimes, FileLock, GilTimes, Neighbour, WaitObject and Steps; omitted if there are
-none), ``scripts`` and ``ranks`` (one per process; omitted if there are none), ``lives`` (of threads and of processes:
-the index, and the fields with a default, of those that have other values; omitted if none has), ``display`` (how the
-answer was shown; omitted if it was not), ``value_types`` (``[name, unit, aggregate, label key]``, the key "" for a
-sum), ``generated`` (the comments for people, which load() removes again), ``remarks`` (those of the comments that are
-codes, with their places; omitted if there are none), ``critical`` (only of a profile that is inside another one: the
-path of which the answer tells) and ``foreign`` (whether the profile has `Details`).
+``copies``, ``answers``, ``locks``, ``file_locks``, ``gil``, ``neighbours``, ``objects``, ``group_limits``,
+``origins``, ``slices`` and ``steps`` (those of CallIoctls, Copies, AskedValues, LockTimes, FileLock, GilTimes,
+Neighbour, WaitObject, GroupLimit, ProcessOrigin, ThreadSlices and Steps; omitted if there are none),
+``scripts`` and ``ranks`` (one per process; omitted if there are none), ``lives``
+(of threads and of processes: the index, and the fields with a default, of those that have other values; omitted if
+none has), ``display`` (how the answer was shown; omitted if it was not), ``value_types`` (``[name, unit, aggregate,
+label key]``, the key "" for a sum), ``generated`` (the comments for people, which load() removes again), ``remarks``
+(those of the comments that are codes, with their places; omitted if there are none), ``critical`` (only of a profile
+that is inside another one: the path of which the answer tells) and ``foreign`` (whether the profile has `Details`).
 Files of version 0.1 have it in their last comment, behind the word ``stallscope:``.
 """
 
@@ -33,12 +34,17 @@ from ..model.processes import LATENCY_BUCKETS, THREAD_VARIABLES, CpuLimit, Proce
 from ..model.ranks import LABELS
 from ..model.sharing import SharedCall
 from ..phrases.remarks import worded
-from . import display, locks, remarks, steps, wait_objects
+from . import display, group_limits, locks, origins, remarks, slices, steps, wait_objects
 
 _PREFIX = "stallscope:"
 _VERSION = 1
 _MOST = 1 << 64
 """Numbers that are divided stay below this: the result fits into a float."""
+_PLAIN = (
+    *("calls", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil"),
+    *("neighbours", "objects", "group_limits", "origins", "slices"),
+)
+"""Names of parts that are written field by field."""
 _SLACK = 10**9
 """Nanoseconds that a thread may have done beyond twice its time."""
 _Flat = TypeVar("_Flat", CallIoctls, Copies, FileLock, Neighbour)
@@ -89,7 +95,7 @@ def encode(profile: Profile, columns: list[Column], generated: list[str], *, wit
         meta["lives"] = lives
     if profile.shared:
         meta["shared"] = [_shared_fields(call) for call in profile.shared]
-    for name in ("calls", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil", "neighbours", "objects"):
+    for name in _PLAIN:
         if entries := getattr(profile, name):
             meta[name] = [asdict(each) for each in entries]
     others = {
@@ -180,6 +186,9 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     profile.file_locks = [_flat(FileLock, entry) for entry in _list(meta.get("file_locks", []))]
     profile.gil = [locks.decoded_gil(entry) for entry in _list(meta.get("gil", []))]
     profile.objects = [wait_objects.decoded(entry) for entry in _list(meta.get("objects", []))]
+    profile.origins = [origins.decoded(entry) for entry in _list(meta.get("origins", []))]
+    profile.group_limits = [group_limits.decoded(entry) for entry in _list(meta.get("group_limits", []))]
+    profile.slices = [slices.decoded(entry) for entry in _list(meta.get("slices", []))]
     profile.steps = [steps.decoded(entry) for entry in _list(meta.get("steps", []))]
     profile.display = display.decoded(meta["display"]) if meta.get("display") is not None else None
     for line in _list(meta.get("generated", [])):

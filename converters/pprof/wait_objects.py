@@ -5,18 +5,28 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from ..model.wait_objects import MOST_ENDS, ObjectEnd, WaitObject
+from ..model.wait_objects import MOST_ENDS, MOST_PEERS, ObjectEnd, ObjectPeer, WaitObject
 
 _MOST = 1 << 64
-_T = TypeVar("_T", WaitObject, ObjectEnd)
+_T = TypeVar("_T", WaitObject, ObjectEnd, ObjectPeer)
+_ADDED = {"queued": 0, "backlog": 0, "peers": []}
+"""Fields that older captures do not have."""
 
 
 def decoded(entry: Any) -> WaitObject:
     """The object that ``entry`` was made of, by `dataclasses.asdict`. ValueError for anything else."""
-    ends = entry.get("ends") if isinstance(entry, dict) else None
-    if not isinstance(ends, list) or len(ends) > MOST_ENDS:
+    if not isinstance(entry, dict):
+        raise ValueError("object of waits")
+    entry = _ADDED | entry
+    ends, peers = _some(entry.get("ends"), MOST_ENDS), _some(entry["peers"], MOST_PEERS)
+    made = {"ends": [_flat(ObjectEnd, end) for end in ends], "peers": [_flat(ObjectPeer, peer) for peer in peers]}
+    return _flat(WaitObject, entry, **made)
+
+
+def _some(entries: Any, most: int) -> list[Any]:
+    if not isinstance(entries, list) or len(entries) > most:
         raise ValueError("ends of an object")
-    return _flat(WaitObject, entry, ends=[_flat(ObjectEnd, end) for end in ends])
+    return entries
 
 
 def _flat(kind: type[_T], entry: Any, **made: Any) -> _T:

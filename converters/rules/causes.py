@@ -65,8 +65,9 @@ def _only_sleeps(facts: Facts, thread: Thread) -> bool:
 def _ask_for_it(facts: Facts, effect: Finding) -> list[Finding]:
     """Other threads of the process that look up an address, or connect, nearly all of their time: for this one."""
     asking: dict[Thread, list[Place]] = {}
+    waiting_ = set(effect.threads)
     for thread in facts.own:
-        if thread[0] in effect.pids and thread not in effect.threads:
+        if thread[0] in effect.pids and thread not in waiting_:
             asking[thread] = [place for place in facts.waits_of(thread) if _looks_up(place)]
     made = waiting(facts, PEER, asking, least=thresholds.DOES_MOSTLY) if asking else None
     return [made] if made else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -102,11 +103,14 @@ def find(facts: Facts) -> list[Verdict]:
 
 def about(facts: Facts, pids: frozenset[int] = frozenset()) -> list[Verdict]:
     """Finds it among threads of these processes, if any are given (own ids)."""
-    if not facts.recorded:
-        return []
+    return facts.once(_blame).find(frozenset(map(kernel_id, pids))) if facts.recorded else []
+
+
+def _blame(facts: Facts) -> Blame:
+    assert facts.recorded is not None
     loops = {thread for verdict in idle.find(facts) if verdict.finding for thread in verdict.finding.threads}
     left_out = {node_of(thread) for thread in waiting_for_work(facts.roles, facts.sums) - loops}
-    return Blame(facts.recorded.graph, left_out, facts.recorded.profile).find(frozenset(map(kernel_id, pids)))
+    return Blame(facts.recorded.graph, left_out, facts.recorded.profile)
 
 
 class Blame:
@@ -126,7 +130,7 @@ class Blame:
 
     def find(self, of: frozenset[int] = frozenset()) -> list[Verdict]:
         """Finds at most one verdict, of threads of these processes if any are given."""
-        cases = (case for case in self._cases() if not of or of & self._pids[case.group])
+        cases = (case for case in self._cases if not of or of & self._pids[case.group])
         case = max(cases, key=lambda case: (case.time, case), default=None)
         if case is None:
             return []
@@ -169,7 +173,11 @@ class Blame:
     def _wall(self, group: _Group) -> int:
         return self._doings.wall(self._groups[group])
 
-    def _cases(self) -> Iterator[_Case]:
+    @functools.cached_property
+    def _cases(self) -> list[_Case]:
+        return list(self._found())
+
+    def _found(self) -> Iterator[_Case]:
         whole = self._asked_again()
         times: Counter[tuple[_Group, _Culprit]] = Counter()
         for (victim, end), time in self._graph.ends.items():

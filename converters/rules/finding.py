@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -50,7 +51,7 @@ class Finding:
     on: On | None = None
     """File, socket or pipe that most of the time of waits is on; None if it is not known."""
 
-    @property
+    @functools.cached_property
     def pids(self) -> frozenset[int]:
         return frozenset(pid for pid, _ in self.threads)
 
@@ -86,7 +87,7 @@ def waiting(facts: Facts, kind: str, members: Members, least: float = thresholds
     of_all.sort(key=lambda place: (-together[place], place))
     in_order = tuple(sorted(told, key=lambda thread: (-times[thread], thread)))
     made = Finding(kind, in_order, total.time, facts.wall_of(in_order), tuple(of_all), total.count, total.max)
-    on = facts.on(total)
+    on = facts.on(total, kind, {pid for pid, _ in told})
     return replace(made, samples=total.samples, on=on, most=times[in_order[0]] if len(in_order) > 1 else 0)
 
 
@@ -94,9 +95,8 @@ def _single(facts: Facts, kind: str, thread: Thread, place: Place, least: float)
     total, wall = facts.sums[thread][place], facts.threads[thread].wall
     if total.time < least * wall:
         return None
-    return Finding(
-        kind, (thread,), total.time, wall, (place,), total.count, total.max, samples=total.samples, on=facts.on(total)
-    )
+    on = facts.on(total, kind, (thread[0],))
+    return Finding(kind, (thread,), total.time, wall, (place,), total.count, total.max, samples=total.samples, on=on)
 
 
 def running(facts: Facts, members: Iterable[Thread]) -> Finding:

@@ -30,6 +30,7 @@ from . import (
     reclaim,
     slow_step,
     still,
+    straggler,
     workers,
 )
 from .ends_with import EndsWith
@@ -72,7 +73,7 @@ class Judgement(NamedTuple):
         return next((each.detail for each in self.blamed if isinstance(each.detail, EndsWith)), None)
 
 
-_BLAMED = (holder.RULE, ends_with.RULE)
+_BLAMED = (holder.RULE, straggler.RULE, ends_with.RULE)
 """Rules of verdicts that tell more of others."""
 _NO_TROUBLES = frozenset((for_others.RULE, workers.RULE, busy.RULE, still.RULE, deadlock.RULE, gil_main.RULE, *_BLAMED))
 """Rules of verdicts that do not make waits their effects."""
@@ -99,7 +100,16 @@ def _about_first(blamed: Verdicts, first: Verdict | None, facts: Facts) -> Verdi
         if first and first.finding and first.wait_kind != CPU and not each.pids & first.pids:
             found = ends_with.about(facts, first.pids)
             blamed = _replaced(blamed, each, found[0] if found else each)
-    return blamed
+    return [each for each in blamed if each.rule != straggler.RULE or _adds(each, first)]
+
+
+def _adds(late: Verdict, first: Verdict | None) -> bool:
+    """Whether the first verdict is on ranks of the job, and does not tell of the one that is late."""
+    if first is None or not first.pids & late.pids:
+        return False
+    assert isinstance(late.detail, straggler.Straggler)
+    told = (first.cause.pids if first.cause else frozenset()) | (first.pids if first.effect else frozenset())
+    return not told & {rank.pid for rank in late.detail.late}
 
 
 def _ranked(verdicts: Verdicts) -> Verdicts:

@@ -94,16 +94,31 @@ class Verdict:
 
 def kind_of(finding: Finding) -> str:
     """The kind of a verdict on these waits, or on threads that run."""
-    if finding.places and finding.places[0].wait.gpu:
-        return GPU
-    if finding.places and (job := finding.places[0].wait.job):
-        return {LOADER: SLOW_LOADER, STARTED: CHILD}.get(job, COLLECTIVE)
+    first = finding.places[0] if finding.places else None
+    if first and (found := _of_a_job(first)):
+        return found
     if sleeps_again(finding):
         return POLLING
-    if finding.kind not in (LOCK, HELD) or not finding.places:
-        return finding.kind
-    place = finding.places[0]
-    return _lock_kind(place) if finding.kind == LOCK else _held_kind(place)
+    return _kind(finding.kind, first) if first else finding.kind
+
+
+def kind_of_wait(place: Place) -> str:
+    """The kind of a verdict on the waits in one place."""
+    return _of_a_job(place) or _kind(place.kind, place)
+
+
+def _of_a_job(place: Place) -> str:
+    """The kind of a wait for a GPU, or for other parts of a job; "" for others."""
+    if place.wait.gpu:
+        return GPU
+    job = place.wait.job
+    return {LOADER: SLOW_LOADER, STARTED: CHILD}.get(job, COLLECTIVE) if job else ""
+
+
+def _kind(kind: str, place: Place) -> str:
+    if kind not in (LOCK, HELD):
+        return kind
+    return _lock_kind(place) if kind == LOCK else _held_kind(place)
 
 
 def _lock_kind(place: Place) -> str:

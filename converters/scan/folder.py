@@ -22,6 +22,8 @@ SUFFIX = ".d"
 PAGE = ".html"
 """End of the name of a page."""
 CAPTURE, SUMMARY, LANES = "capture.pb.gz", "summary.json", "lanes.bin"
+FILES = (CAPTURE, SUMMARY, LANES)
+"""Names of the files in it."""
 MOST_LANES = 512 << 20
 """Bytes of a file of lanes that is read."""
 
@@ -44,7 +46,7 @@ def check(path: str, *, force: bool) -> None:
     if not _exists(target):
         return
     with safefile.open_folder(target) as folder:
-        for name in (CAPTURE, SUMMARY, LANES):
+        for name in FILES:
             safefile.check_target(target / name, folder, force)
             safefile.check_writable(target / name, folder)
 

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.identity import kernel_id
-from ..facts.restricted import of_processes
+from ..facts.restricted import Restricted
 from ..facts.thread_names import name_pattern
+from ..facts.wait_kinds import TOLD_BY_OTHERS
 from ..facts.wait_sums import Thread
 from ..model.waits_for import DEVICE, THREAD, Node, WaitGraph
 from ..phrases.sentences import Sentences
 from ..rules.busy import Busy
 from ..rules.ranking import judge
 from ..rules.verdict import IDLE, STILL, Verdict
+from .over_time import OverTime, over_time
+
+_End = tuple[Node, tuple[str, int], int]
+"""End of waits: who waited; the name and the process that ended them, 0 for a device; the time in ns."""
+_Ends = dict[int, list[_End]]
+"""Ends of waits by others, by the pid of who waited, as the kernel knows it."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,10 @@ class ProcessVerdict:
     """Process or device that ends most of their waits; None if nobody else does."""
     told: str = ""
     """Sentence of ``verdict``; "" for idle ones."""
+    verdicts: tuple[Verdict, ...] = ()
+    """The verdicts on each of them that are of its kind."""
+    over: OverTime | None = None
+    """Time in each slice of the scan; None if that was not recorded."""
 
     @property
     def share(self) -> float | None:
@@ -74,29 +85,53 @@ class ProcessVerdict:
         return finding.places[0].site.kernel if finding and finding.places else ""
 
 
-def process_verdicts(facts: Facts) -> list[ProcessVerdict]:
-    """Verdicts on all processes of user space: those at work first, by what would be saved; then the idle ones."""
+def process_verdicts(facts: Facts, awake: Collection[int] = ()) -> list[ProcessVerdict]:
+    """Verdicts on all processes of user space: those at work first, by what would be saved; then the idle ones.
+
+    ``awake``: the kernel's ids of processes that are not idle if something holds them up, though they do nothing.
+    """
     pids = {pid for pid, _ in facts.own if pid}
     graph = facts.recorded.graph if facts.recorded else None
-    found = [_of(facts, pid, graph) for pid in sorted(pids)]
-    return sorted(_together(found), key=lambda each: (each.kind == IDLE, -each.score, -each.on_cpu, each.pids))
+    each, ends = Restricted(facts), _ends_by_pid(graph) if graph else {}
+    found = [_of(facts, each.of((pid,)), pid, ends, kernel_id(pid) in awake) for pid in sorted(pids)]
+    rows = _over_time(_together(found), facts) if facts.slices else _together(found)
+    return sorted(rows, key=lambda each: (each.kind == IDLE, -each.score, -each.on_cpu, each.pids))
 
 
-def _of(facts: Facts, pid: int, graph: WaitGraph | None) -> ProcessVerdict:
-    own = of_processes(facts, (pid,))
+def _ends_by_pid(graph: WaitGraph) -> _Ends:
+    found: _Ends = defaultdict(list)
+    for (victim, end), part in graph.ends.items():
+        if end.kind in (THREAD, DEVICE) and end.pid != victim.pid:
+            name = graph.names[end][0] if end.kind == THREAD else end.name
+            found[victim.pid].append((victim, (name, end.pid if end.kind == THREAD else 0), part))
+    return found
+
+
+def _of(facts: Facts, own: Facts, pid: int, ends: _Ends, is_awake: bool) -> ProcessVerdict:
     judgement = judge(own)
     verdict = judgement.first
     finding = verdict.finding if verdict else None
     on_cpu = sum(times.on_cpu for times in own.threads.values())
     name = _name(own, pid)
-    is_at_work = pid in facts.at_work and verdict is not None and verdict.kind not in (IDLE, STILL)
+    is_held = is_awake and verdict is not None and verdict.wait_kind not in TOLD_BY_OTHERS
+    is_at_work = (pid in facts.at_work or is_held) and verdict is not None and verdict.kind not in (IDLE, STILL)
     if verdict is None or not is_at_work:
         return ProcessVerdict(name, (pid,), IDLE, 0, 0, on_cpu, 0.0, verdict)
     threads = finding.threads if finding else ()
     time, wall = _times(verdict)
-    ender = _ender(graph, threads, time) if graph else None
-    told = Sentences(own).of(verdict)
-    return ProcessVerdict(name, (pid,), verdict.kind, time, wall, on_cpu, verdict.score, verdict, ender, told)
+    ender = _ender(ends.get(kernel_id(pid), ()), threads, time)
+    told, all_of = Sentences(own).of(verdict), (verdict,)
+    return ProcessVerdict(name, (pid,), verdict.kind, time, wall, on_cpu, verdict.score, verdict, ender, told, all_of)
+
+
+def _over_time(rows: Iterable[ProcessVerdict], facts: Facts) -> list[ProcessVerdict]:
+    threads: dict[int, list[Thread]] = defaultdict(list)
+    for thread in facts.slices:
+        threads[thread[0]].append(thread)
+    return [
+        replace(row, over=over_time(facts, row.verdicts, [each for pid in row.pids for each in threads[pid]]))
+        for row in rows
+    ]
 
 
 def _times(verdict: Verdict) -> tuple[int, int]:
@@ -112,18 +147,14 @@ def _name(facts: Facts, pid: int) -> str:
     return main.process if main else next(times.process for times in facts.threads.values())
 
 
-def _ender(graph: WaitGraph, threads: Iterable[Thread], time: int) -> Ender | None:
-    """The process, or the device, that ends most of the waits of these threads; None if none ends much of ``time``."""
+def _ender(ends: Iterable[_End], threads: Iterable[Thread], time: int) -> Ender | None:
+    """The process, or the device, that ends most of the waits of these threads of one process; None if none ends much
+    of ``time``."""
     victims = {Node(THREAD, kernel_id(pid), kernel_id(tid)) for pid, tid in threads}
-    pids = {victim.pid for victim in victims}
     times: Counter[tuple[str, int]] = Counter()
-    for (victim, end), part in graph.ends.items():
-        if victim not in victims or end.pid in pids:
-            continue
-        if end.kind == THREAD:
-            times[graph.names[end][0], end.pid] += part
-        elif end.kind == DEVICE:
-            times[end.name, 0] += part
+    for victim, ender, part in ends:
+        if victim in victims:
+            times[ender] += part
     (name, pid), most = max(times.items(), key=lambda entry: (entry[1], entry[0]), default=(("", 0), 0))
     return Ender(name, (pid,) if pid else (), most) if 0 < thresholds.BLAMED * time <= most else None
 
@@ -152,6 +183,7 @@ def _merged(members: Sequence[ProcessVerdict]) -> ProcessVerdict:
         first.verdict,
         _most(filter(None, (each.ender for each in members)), time),
         first.told,
+        tuple(verdict for each in members for verdict in each.verdicts),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,11 +14,14 @@ from ..model import Profile
 from ..model.next_step import Whom
 from ..phrases.sentences import Sentences
 from ..rules.ranking import judge
+from ..rules.straggler import told_as_late
 from ..summary.figures import Summary
 from ..summary.judging import read
 from ..summary.sharing import serialised
 from ..summary.summarize import summarize
+from . import over_time
 from .cost import cost_json
+from .jobs import Jobs, jobs_report
 from .process_verdicts import Ender, ProcessVerdict, process_verdicts
 
 SCHEMA_VERSION = 1
@@ -32,6 +36,7 @@ class Report:
     """Rows for all processes: those at work first, by what would be saved."""
     findings: tuple[str, ...]
     """Sentences on other troubles than those of the answer, the most important first."""
+    jobs: Jobs
     facts: Facts = field(repr=False)
     """Facts of which the verdicts are made."""
 
@@ -39,26 +44,32 @@ class Report:
         """Plain data for ``json.dumps``. Times in ns, shares as fractions of 1, null when unknown."""
         return {
             "scan_version": SCHEMA_VERSION,
-            "processes": [_process_json(each) for each in self.processes],
+            "processes": [process_json(each) for each in self.processes],
+            "jobs": self.jobs.to_json(),
+            "gpus": self.jobs.gpus_json(),
             "findings": [json_text(each) for each in self.findings],
             **cost_json(self.summary.comments),
             "summary": self.summary.to_json(),
         }
 
 
-def report_of(profile: Profile, chosen: Whom | None = None) -> Report:
-    """The report of a profile of wall-clock time. ``chosen``: how the user chose the processes.
+def report_of(profile: Profile, chosen: Whom | None = None, awake: Collection[int] = ()) -> Report:
+    """The report of a profile of wall-clock time. ``chosen``: how the user chose the processes. ``awake``: see
+    `process_verdicts`.
 
     StallscopeError like `summarize`.
     """
     known = read(profile)
     summary = summarize(profile, chosen, known)
-    return Report(summary, tuple(process_verdicts(known.facts)), _findings(known.facts, summary), known.facts)
+    jobs = jobs_report(known.facts, told_as_late(summary.judged.verdicts))
+    return Report(
+        summary, tuple(process_verdicts(known.facts, awake)), _findings(known.facts, summary), jobs, known.facts
+    )
 
 
 def _findings(facts: Facts, summary: Summary) -> tuple[str, ...]:
     """Sentences on what the answer does not tell, if it matters beside the first verdict."""
-    judgement, words = judge(facts), Sentences(facts)
+    judgement, words = facts.once(judge), Sentences(facts)
     told = (judgement.first, judgement.second)
     least = thresholds.WORTH * judgement.first.score if judgement.first else 0.0
     others = [each for each in judgement.verdicts if each not in told and each.score >= least]
@@ -66,7 +77,8 @@ def _findings(facts: Facts, summary: Summary) -> tuple[str, ...]:
     return sentences[: thresholds.FINDINGS]
 
 
-def _process_json(each: ProcessVerdict) -> dict[str, Any]:
+def process_json(each: ProcessVerdict) -> dict[str, Any]:
+    """Plain data of a row."""
     share = each.share
     return {
         "name": json_text(each.name),
@@ -80,6 +92,7 @@ def _process_json(each: ProcessVerdict) -> dict[str, Any]:
         "frames": [json_text(frame) for frame in each.frames],
         "kernel_wait": json_text(each.kernel),
         "ended_by": each.ender and _ender_json(each.ender),
+        "slices": over_time.to_json(each.over),
     }
 
 

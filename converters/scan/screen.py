@@ -14,7 +14,9 @@ from ..rules.verdict import IDLE
 from ..summary.render import lost_line
 from ..summary.tables import table
 from ..summary.terminal import ENDLESS, encodable, has_color, printed, size_of
+from . import jobs
 from .cost import cost_lines
+from .over_time import OverTime, legend
 from .process_verdicts import Ender, ProcessVerdict, idle_names
 from .report import Report
 
@@ -48,9 +50,13 @@ def _blocks(report: Report, rows: int) -> Iterator[RenderableType]:
     for sentence in summary.answer:
         yield Text(printable(sentence), style="bold")
     yield from (Text(), _host_line(report))
+    yield from jobs.blocks(report.jobs)
     held = [each for each in report.processes if each.kind != IDLE]
     if held:
         yield from (Text(), _table(held[:rows], summary.duration_ns))
+        if strips := changing(held[:rows]):
+            length = duration(strips[0].series.length)
+            yield Text(f"Over time, a letter for each {length}: {legend(strips)}", style="dim")
     if len(held) > rows:
         yield Text(f"and {plural(sum(len(each.pids) for each in held[rows:]), 'process')} more (--json has them)")
     if line := _idle_line(idle_names(report.processes)):
@@ -82,12 +88,21 @@ def _host_line(report: Report) -> Text:
 
 def _table(rows: Sequence[ProcessVerdict], trace: int) -> Table:
     """One row for processes of one name that do the same."""
-    made = table("Verdict", "Share", "Cores", last="Processes (Share: of the time of the threads that it is on)")
+    strips = changing(rows)
+    heads = ("Verdict", "Share", "Cores", *(("Over time",) if strips else ()))
+    made = table(*heads, last="Processes (Share: of the time of the threads that it is on)")
     made.columns[0].justify = "left"
     for each in rows:
         much = share(each.time, each.wall) if each.wall else "-"
-        made.add_row(each.kind, much, f"{each.on_cpu / trace:.2f}" if trace else "-", _processes(each))
+        strip = (each.over.strip if each.over else "-",) if strips else ()
+        made.add_row(each.kind, much, f"{each.on_cpu / trace:.2f}" if trace else "-", *strip, _processes(each))
     return made
+
+
+def changing(rows: Sequence[ProcessVerdict]) -> list[OverTime]:
+    """The slices of these rows, if something changes in one of them; else none."""
+    found = [each.over for each in rows if each.over]
+    return found if any(each.changes for each in found) else []
 
 
 def _processes(each: ProcessVerdict) -> Text:
@@ -100,6 +115,8 @@ def _processes(each: ProcessVerdict) -> Text:
     where += f" │ {printable(each.kernel)}" if each.kernel else ""
     if where:
         text.append(f"\n{where}", style="not bold")
+    if each.over and each.over.told:
+        text.append(f"\n{printable(each.over.told)}", style="not bold")
     if each.ender:
         text.append(f"\nends with {_ender(each.ender)}: {share(each.ender.time, each.time)}", style="not bold")
     return text

@@ -26,6 +26,7 @@ from .few_samples import few_of_work, hidden_part
 from .figures import Running, Summary, Wait
 from .functions_at_work import by_function
 from .lock_holders import beside_lock
+from .part_of_trace import with_part
 
 _OF_WAITS = (held_up.RULE, for_others.RULE, workers.RULE)
 NO_WAIT = "trouble"
@@ -77,7 +78,7 @@ def answer(summary: Summary, facts: Facts, judgement: Judgement) -> Answer:
     if summary.weight and first.rule in (busy.RULE, crowd.RULE) and (work := _work_sentence(summary)):
         second = work if summary.waits else _with_hidden(summary, work)
         follows = follows if equal else None
-    sentences = tuple(filter(None, (said, equal, second, still)))
+    sentences = tuple(filter(None, (with_part(said, first, facts), equal, second, still)))
     is_gil = first.rule == gil_main.RULE
     return Answer(
         sentences,
@@ -147,7 +148,7 @@ def _is_endless(verdict: Verdict, facts: Facts) -> bool:
 
 
 def with_blame(sentences: tuple[str, ...], blamed: str) -> tuple[str, ...]:
-    """The sentences of an answer, and after the first one with whom waits end."""
+    """The sentences of an answer, and after the first one who is ``blamed``: ends waits, has a lock, or is late."""
     return (*sentences[:1], blamed, *sentences[1:]) if blamed else sentences
 
 

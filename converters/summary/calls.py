@@ -12,7 +12,7 @@ from ..base.units import count, duration, plural, share
 from ..facts import thresholds
 from ..facts.identity import is_sum, kernel_id, life_of, processes_of
 from ..facts.ranks import ranks_of
-from ..facts.wait_sites import site
+from ..facts.wait_sites import Sites
 from ..model import Profile, ThreadTimes, ValueType
 from ..model.calls import LEFT, CallTimes, together
 from ..model.states import BLOCKED
@@ -148,12 +148,14 @@ def _numbers_of_sums(profile: Profile) -> dict[int, int]:
 def _blocked_in(profile: Profile) -> dict[str, dict[str, int]]:
     """Kernel functions in which threads were blocked, and how long, by name of the call's frame."""
     found: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    sites = Sites()
     for sample in profile.samples:
         if sample.label("state") not in BLOCKED:
             continue
-        names = [frame.name for frame in sample.stack if frame.kind == _API]
-        kernel = site(sample.stack).kernel
-        for name in set(names) if kernel else ():
+        names = {frame.name for frame in sample.stack if frame.kind == _API}
+        if not names or not (kernel := sites.of(sample.stack).kernel):
+            continue
+        for name in names:
             found[name][kernel] += sample.values[0]
     return found
 

@@ -13,6 +13,7 @@ from ..base.text import json_text
 from ..facts.contention import Contention
 from ..facts.file_locks import file_lock_json
 from ..facts.gil import GilShare
+from ..facts.group_limits import limit_json
 from ..facts.identity import kernel_ids
 from ..facts.locks import lock_json, ranked
 from ..facts.thread_names import thread_pattern
@@ -24,6 +25,7 @@ from ..model.asked_values import AskedValues
 from ..model.copies import Copies
 from ..model.display import USUAL, CallsView
 from ..model.file_locks import FileLock
+from ..model.group_limits import GroupLimit
 from ..model.locks import LockTimes
 from ..model.next_step import NextStep
 from ..model.remarks import Comment, plain
@@ -236,6 +238,7 @@ class Summary:
     """Locks that were waited for, by time."""
     gil: tuple[GilShare, ...] = ()
     file_locks: tuple[FileLock, ...] = ()
+    group_limits: tuple[GroupLimit, ...] = ()
     critical: Critical | None = None
     """The critical path of a thread, if it was requested."""
     kernel_threads: int = 0
@@ -289,6 +292,7 @@ class Summary:
             "shared_calls": [each.to_json() for each in self.shared],
             "locks": [lock_json(lock) for lock in ranked(self.locks)],
             **({"file_locks": [file_lock_json(lock) for lock in self.file_locks]} if self.file_locks else {}),
+            **({"group_limits": [limit_json(limit) for limit in self.group_limits]} if self.group_limits else {}),
             **({"gil": [each.to_json() for each in self.gil]} if self.gil else {}),
             **({"critical_path": self.critical.to_json()} if self.critical else {}),
             "contention": [each.to_json() for each in self.contention],

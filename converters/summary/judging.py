@@ -16,10 +16,12 @@ from ..facts.ranks import ranks_of
 from ..facts.runs import SAMPLED as ON_CPU
 from ..facts.runs import add_up_runs
 from ..facts.scripts import named_locks, with_scripts
+from ..facts.slices import slices_by_thread
 from ..facts.started import started_processes, with_waits_for_started
 from ..facts.thread_roles import roles_of
 from ..facts.timed_locks import with_waits_joined
 from ..facts.wait_sums import Sums, add_up_waits, merged_threads
+from ..facts.waits_for_servers import with_waits_for_servers
 from ..model import Profile
 from ..model.waits_for import has_wakers, waits_for
 from ..rules.crowd import pools_of_libraries
@@ -49,7 +51,8 @@ def read(given: Profile) -> Read:
     threads = merged_threads(profile.threads)
     started = started_processes(threads)
     sums: Sums = add_up_waits(profile, threads) if names >= OFF_CPU else {}
-    sums = with_waits_for_started(sums, threads, started)
+    objects = {each.id: each for each in profile.objects}
+    sums = with_waits_for_servers(with_waits_for_started(sums, threads, started), objects)
     runs = add_up_runs(profile, threads) if names >= ON_CPU else {}
     recorded = None
     if sums and has_wakers(given):
@@ -60,8 +63,10 @@ def read(given: Profile) -> Read:
     pools = functools.partial(pools_of_libraries, profile)
     contention = contention_of(profile)
     of_all = profile.threads, contention, gil, pools, profile.neighbours, recorded, runs, profile.steps
-    objects = {each.id: each for each in profile.objects}
-    beside = Beside(*of_all, ranks_of(profile), started, profile.file_locks, objects)
+    labels = {each.pid: each.ranks for each in profile.processes if each.ranks}
+    origins = {each.pid: each for each in profile.origins}
+    kept = profile.file_locks, objects, labels, origins, profile.group_limits, slices_by_thread(profile.slices)
+    beside = Beside(*of_all, ranks_of(profile), started, *kept)
     return Read(profile, before, Facts(sums, threads, roles, profile.duration_ns, beside))
 
 
@@ -74,4 +79,4 @@ def _names_by_pid(shown: Profile) -> dict[int, str]:
 def judgement_of(profile: Profile) -> tuple[Facts, Judgement]:
     """Facts of a profile, and the judgement by them."""
     facts = read(profile).facts
-    return facts, judge(facts)
+    return facts, facts.once(judge)

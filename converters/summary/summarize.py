@@ -6,7 +6,7 @@ import functools
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ..base.collection import no_collection
 from ..base.errors import StallscopeError
@@ -64,6 +64,7 @@ from .thread_groups import who_of
 from .verdicts import Judged
 from .waits_for import blocking
 
+_Key = TypeVar("_Key")
 _NOWHERE = Site((), "")
 
 
@@ -95,7 +96,7 @@ def _summarize(profile: Profile, chosen: Whom | None, known: Read | None) -> Sum
     sums, threads, roles = facts.sums, facts.threads, facts.roles
     running = running_of(facts.runs, threads)
     contention, gil = tuple(facts.contention), tuple(facts.gil)
-    judgement = judge(facts)
+    judgement = facts.once(judge)
     # Kernel threads are only traced with the whole host.
     cores = Cores(contention, profile.neighbours, whole_host=bool(roles.kernel))
     waits = _group(facts, cores)
@@ -126,6 +127,7 @@ def _summarize(profile: Profile, chosen: Whom | None, known: Read | None) -> Sum
         locks=tuple(profile.locks),
         gil=gil,
         file_locks=tuple(profile.file_locks),
+        group_limits=tuple(profile.group_limits),
         critical=critical_of(profile, facts.recorded.graph if facts.recorded else None),
         kernel_threads=len(roles.kernel),
         blocking=blocking(facts.recorded.graph, waiting_for_work(roles, sums)) if facts.recorded else None,
@@ -141,7 +143,7 @@ def _summarize(profile: Profile, chosen: Whom | None, known: Read | None) -> Sum
     step = next_command(told, bool(running), own, summary.waits, chosen) if profile.duration_ns else None
     if running:
         step = after_samples(step, told, hot_function(profile), own, chosen)
-    of_gil, blamed = _of_gil(summary, judgement), ""
+    of_gil, blamed = _of_gil(summary, judgement), Sentences(facts).late(judgement)
     if facts.recorded:
         blamed = Sentences(facts).blamed(judgement)
         if profile.critical is None:
@@ -274,8 +276,7 @@ def _wait(members: list[_Member], whose: _Whose, flags: _Flags, facts: Facts) ->
     thread, place, total = members[0]
     times = {thread: total.time}
     if len(members) > 1:  # There may be very many with one.
-        objects = dict(total.objects) if total.objects else None
-        total = replace(total, wakers=dict(total.wakers), objects=objects)
+        total = replace(total, wakers=dict(total.wakers), objects=_copy(total.objects), by_peers=_copy(total.by_peers))
         for thread, _, part in members[1:]:
             total.add(part)
             times[thread] = times.get(thread, 0) + part.time
@@ -310,8 +311,12 @@ def _wait(members: list[_Member], whose: _Whose, flags: _Flags, facts: Facts) ->
         mostly=((), 0) if nearly_always or _is_placeholder(lost_in) else (lost_in.frames, lost_time),
         woken_by=longest(total.wakers),
         stack=_longest_stack(here),
-        on=None if runnable else facts.on(total),
+        on=None if runnable else facts.on(total, place.kind, {pid for pid, _ in times}),
     )
+
+
+def _copy(times: dict[_Key, int] | None) -> dict[_Key, int] | None:
+    return dict(times) if times else None
 
 
 def _longest_stack(members: Sequence[_Member]) -> Stack:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..base.errors import StallscopeError
 from ..model import Labels, Profile, Sample
-from ..model.ranks import LABELS
 from ..model.states import RUNNING
 from ..model.wait_objects import LABEL as OBJECT
 from .samples import with_samples
@@ -21,9 +20,9 @@ _ALONE = re.compile(r"(?<![\w.+-])\d+(?![\w.])")
 
 
 def merge_processes(profile: Profile) -> Profile:
-    """Removes process and thread ids, what waits are on, and the labels of ranks: processes of one name, such as those
-    of a training job, share one root."""
-    shorter = Without((*_WHO, OBJECT, *LABELS))
+    """Removes process and thread ids, and what waits are on: processes of one name, such as those of a training job,
+    share one root. Ranks and GPUs stay labels of the samples: viewers of pprof choose by them."""
+    shorter = Without((*_WHO, OBJECT))
     samples = [Sample(stack, values, shorter[labels]) for stack, values, labels in profile.samples]
     return with_samples(profile, samples)
 

@@ -60,6 +60,7 @@ def _selected(profile: Profile, key: str, patterns: Sequence[Pattern], *, wanted
     if key in _OF_THREADS:
         changed.threads = [thread for thread in profile.threads if _any(patterns, _of_thread(thread, key)) == wanted]
         changed.processes = _with_threads(profile, changed.threads)
+        changed.slices = [each for each in profile.slices if _any(patterns, str(getattr(each, key))) == wanted]
     if profile.timeline is not None:
         tracks = [track for track in profile.timeline.tracks if verdicts.get(track.labels, False)]
         changed.timeline = replace(profile.timeline, tracks=tracks)

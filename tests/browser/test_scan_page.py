@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from scan_pages import ScanPage, write_page
 from scans import HOSTILE, scanned_host, three_troubles
+from slice_profiles import two_phases
 from stallscope.converters.base.text import printable
 from stallscope.converters.base.units import duration
 from stallscope.converters.model import Profile
@@ -247,3 +248,22 @@ def test_sections_are_a_click_away(show: Callable[..., ScanPage]) -> None:
     shown.page.locator("#sections button", has_text="Locks").click()
     assert shown.page.evaluate("() => document.activeElement.id") == "locks"
     assert shown.page.locator("#h-locks").is_visible()
+
+
+def test_strips_over_time(show: Callable[..., ScanPage]) -> None:
+    """A box for each slice in the colour of its kind, with words for who does not see it."""
+    shown = show(two_phases())
+    strip = shown.page.locator("#verdicts .strip")
+    assert strip.get_attribute("role") == "img"
+    assert strip.get_attribute("aria-label") == "Over time, io until second 4.0, lock until second 10.0"
+    boxes = strip.locator("i").all()
+    colours = [box.evaluate("(each) => getComputedStyle(each).backgroundColor") for box in boxes]
+    assert len(boxes) == 10
+    assert len(set(colours[:4])) == len(set(colours[4:])) == 1
+    assert colours[0] != colours[4]
+    assert boxes[0].get_attribute("title") == "From second 0.0 to 1.0: io 100.0 %"
+    shown.page.locator("#verdicts .row").first.click()
+    over = shown.report.processes[0].over
+    assert over
+    assert over.told in shown.page.locator("#verdicts tr.detail").inner_text()
+    assert shown.sort("verdicts", "Over time") == "ascending"

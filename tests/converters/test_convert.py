@@ -339,3 +339,29 @@ def test_a_table_of_threads(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
 def test_threads_of_perf_need_no_option(capfd: pytest.CaptureFixture[str]) -> None:
     assert convert(DATA / "perf" / "two_events_pid_tid.txt", "--form", "threads") == 0
     assert "tiny-23546  100.0 % inner [native, tiny]" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("suffix", ["pb.gz", "folded", "svg", "html", "speedscope.json", "trace.json", "md"])
+def test_ranks_and_gpus_of_merged_processes_are_in_every_output(suffix: str, tmp_path: Path) -> None:
+    """They can be the roots of the stacks."""
+    made = Profile([ValueType("wall", "nanoseconds")])
+    for pid, rank in ((7, "31337"), (8, "41338")):
+        labels = (("gpu", f"9{rank}"), ("pid", pid), ("process", "train"), ("rank", rank), ("tid", pid))
+        made.samples.append(Sample((Frame("main"), Frame(f"f{pid}")), (5_000_000,), labels))
+    source, path = tmp_path / "in.pb.gz", tmp_path / f"out.{suffix}"
+    with source.open("wb") as file:
+        pprof.save(made, file)
+    form = ("--to", "table", "--form", "top-down") if suffix == "md" else ()
+    assert convert("--merge", "--root", "process,rank,gpu", source, *form, "-o", path) == 0
+    data = path.read_bytes()
+    if suffix == "html":
+        assert data
+        return  # its data are packed: those of the SVG
+    text = (gzip.decompress(data) if suffix == "pb.gz" else data).decode(errors="replace")
+    assert all(value in text for value in ("31337", "41338", "931337", "941338"))
+    if suffix == "pb.gz":
+        with path.open("rb") as file:
+            samples = pprof.load(file).samples
+        assert [dict(each.labels) for each in samples] == [
+            {"process": "train", "rank": rank, "gpu": f"9{rank}"} for rank in ("31337", "41338")
+        ]

@@ -73,7 +73,17 @@ def programs(shape: Shape) -> list[Verified]:
 
     Object.load = load_with_logs  # type: ignore[method-assign]
     try:
-        measures = OffCpu(), OnCpu(one_by_one=True), Timeline(), Ioctl(), Calls(), WakeUp(MAX_DEPTH), Locks(), Gil()
+        # With slices and intervals, which no trace has together.
+        measures = (
+            OffCpu(slice=1),
+            OnCpu(one_by_one=True),
+            Timeline(),
+            Ioctl(),
+            Calls(),
+            WakeUp(MAX_DEPTH),
+            Locks(),
+            Gil(),
+        )
         loaded = probes.load_shape(
             ProbeOptions(Scope(everything=True), collectors(measures), python=True, intervals=True), shape
         )

@@ -18,7 +18,9 @@ _ESCAPE = re.compile(rb"\\([0-7]{3})")
 
 
 @dataclass(frozen=True)
-class _Hierarchy:
+class Hierarchy:
+    """Groups of one kind, as they are mounted."""
+
     version: int
     root: bytes
     """The group that is mounted; in a container perhaps its own."""
@@ -62,7 +64,7 @@ class Cgroups:
     """The requested groups, with their counts when they were first seen."""
 
     def __init__(self, mountinfo: Path = PROC / "self" / "mountinfo") -> None:
-        self._hierarchies = _hierarchies(_read(mountinfo))
+        self._hierarchies = hierarchies(read(mountinfo), b"cpu")
         self._groups: dict[bytes, _Group] = {}
 
     def of(self, membership: bytes) -> tuple[bytes, ...]:
@@ -71,35 +73,21 @@ class Cgroups:
         ``membership``: the content of /proc/PID/cgroup.
         """
         found: list[bytes] = []
-        for line in membership.split(b"\n"):
-            number, _, rest = line.partition(b":")
-            controllers, _, path = rest.partition(b":")
-            if number == b"0" and not controllers:
-                version = 2
-            elif b"cpu" in controllers.split(b","):
-                version = 1
-            else:
+        for controllers, path in memberships(membership):
+            if controllers and b"cpu" not in controllers:
                 continue
             for hierarchy in self._hierarchies:
-                if hierarchy.version == version:
+                if hierarchy.version == (1 if controllers else 2):
                     found += self._up_from(hierarchy, path)
         return tuple(found)
 
-    def _up_from(self, hierarchy: _Hierarchy, path: bytes) -> list[bytes]:
-        root = hierarchy.root.rstrip(b"/")
-        if path != root and not path.startswith(root + b"/"):
-            return []
-        parts = [part for part in path[len(root) :].split(b"/") if part]
-        if b".." in parts or len(parts) >= _MOST_ABOVE:  # outside of the visible groups
-            return []
+    def _up_from(self, hierarchy: Hierarchy, path: bytes) -> list[bytes]:
         folders = []
-        for depth in range(len(parts), -1, -1):
-            folder = b"/".join([hierarchy.mount.rstrip(b"/"), *parts[:depth]])
+        for name, folder in groups_up(hierarchy, path):
             if folder not in self._groups:
                 if len(self._groups) >= _MOST:
                     continue
-                name = root + b"".join(b"/" + part for part in parts[:depth]) or b"/"
-                group = _Group(name.decode(errors="surrogateescape"), folder, hierarchy.version)
+                group = _Group(name, folder, hierarchy.version)
                 self._groups[folder] = group
                 group.look()
             folders.append(folder)
@@ -119,10 +107,10 @@ class Cgroups:
 def _quota(group: _Group) -> tuple[int | None, int]:
     """Quota (0: none; None: cannot be read) and period, in µs."""
     if group.version == 2:
-        words = _read(group.folder + b"/cpu.max").split()  # "max 100000"
+        words = read(group.folder + b"/cpu.max").split()  # "max 100000"
     else:
-        words = [*_read(group.folder + b"/cpu.cfs_quota_us").split()[:1]]
-        words += _read(group.folder + b"/cpu.cfs_period_us").split()[:1]
+        words = [*read(group.folder + b"/cpu.cfs_quota_us").split()[:1]]
+        words += read(group.folder + b"/cpu.cfs_period_us").split()[:1]
     if len(words) != 2 or not words[1].isdigit():
         return None, 0
     return (int(words[0]) if words[0].isdigit() else 0), int(words[1])
@@ -131,7 +119,7 @@ def _quota(group: _Group) -> tuple[int | None, int]:
 def _counted(group: _Group) -> tuple[int, int, int] | None:
     """Periods, throttled periods, throttled ns: the kernel's Documentation/scheduler/sched-bwc.rst; v2 has µs."""
     fields = {}
-    for line in _read(group.folder + b"/cpu.stat").splitlines():
+    for line in read(group.folder + b"/cpu.stat").splitlines():
         name, _, number = line.partition(b" ")
         if number.isdigit():
             fields[name] = int(number)
@@ -141,9 +129,39 @@ def _counted(group: _Group) -> tuple[int, int, int] | None:
     return fields[b"nr_periods"], fields[b"nr_throttled"], time * (1 if group.version == 1 else 1_000)
 
 
-def _hierarchies(mountinfo: bytes) -> list[_Hierarchy]:
-    """Places where the groups of the CPU controller are mounted, each hierarchy once: proc(5), /proc/PID/mountinfo."""
-    found: dict[int, _Hierarchy] = {}
+def groups_up(hierarchy: Hierarchy, path: bytes) -> list[tuple[str, bytes]]:
+    """A group and those above it, innermost first: name (hostile) and folder. ``path``: as /proc/PID/cgroup has it; []
+    if it is outside of what is mounted."""
+    root = hierarchy.root.rstrip(b"/")
+    if path != root and not path.startswith(root + b"/"):
+        return []
+    parts = [part for part in path[len(root) :].split(b"/") if part]
+    if b".." in parts or len(parts) >= _MOST_ABOVE:  # outside of the visible groups
+        return []
+    found = []
+    for depth in range(len(parts), -1, -1):
+        folder = b"/".join([hierarchy.mount.rstrip(b"/"), *parts[:depth]])
+        name = root + b"".join(b"/" + part for part in parts[:depth]) or b"/"
+        found.append((name.decode(errors="surrogateescape"), folder))
+    return found
+
+
+def memberships(text: bytes) -> list[tuple[frozenset[bytes], bytes]]:
+    """Lines of a /proc/PID/cgroup (cgroups(7)): the controllers, and the path; of version 2 without controllers."""
+    found = []
+    for line in text.split(b"\n"):
+        number, _, rest = line.partition(b":")
+        controllers, _, path = rest.partition(b":")
+        if number == b"0" and not controllers:
+            found.append((frozenset[bytes](), path))
+        elif controllers:
+            found.append((frozenset(controllers.split(b",")), path))
+    return found
+
+
+def hierarchies(mountinfo: bytes, controller: bytes) -> list[Hierarchy]:
+    """Places where the groups of a controller are mounted, each hierarchy once: proc(5), /proc/PID/mountinfo."""
+    found: dict[int, Hierarchy] = {}
     for line in mountinfo.split(b"\n"):
         fields, _, rest = line.partition(b" - ")
         words, described = fields.split(b" "), rest.split(b" ")
@@ -151,18 +169,19 @@ def _hierarchies(mountinfo: bytes) -> list[_Hierarchy]:
             continue
         if described[0] == b"cgroup2":
             version = 2
-        elif described[0] == b"cgroup" and b"cpu" in described[2].split(b","):
+        elif described[0] == b"cgroup" and controller in described[2].split(b","):
             version = 1
         else:
             continue
         root, mount = (_ESCAPE.sub(lambda m: bytes([int(m[1], 8) & 255]), words[i]) for i in (3, 4))
         # A mount of the topmost group shows most.
         if version not in found or len(root) < len(found[version].root):
-            found[version] = _Hierarchy(version, root, mount)
+            found[version] = Hierarchy(version, root, mount)
     return list(found.values())
 
 
-def _read(path: Path | bytes) -> bytes:
+def read(path: Path | bytes) -> bytes:
+    """The beginning of a file; b"" if it cannot be read."""
     try:
         with open(path, "rb") as file:
             return file.read(_BYTES)

@@ -1,5 +1,5 @@
 """Conditions under which processes run: the cores they may use, the limits of their control groups, the number of
-threads that their environment tells libraries to create, their rank in a job and their GPUs.
+threads that their environment tells libraries to create, their rank in a job and their GPUs, and their origins.
 
 Processes change these, and may end during the trace: each is examined when first seen, now and then, and at the end if
 it still exists.
@@ -12,11 +12,15 @@ import time
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
+from ...converters.model.origins import MEMORY, MOST_ANCESTORS, Ancestor, ProcessOrigin
 from ...converters.model.processes import THREAD_VARIABLES, CpuLimit, cpu_list
-from ...converters.model.ranks import GPU
+from ...converters.model.ranks import GPU, rank_of
 from ..outside.reads import head, heads
 from .cgroups import Cgroups
+from .group_limits import GroupLimits
+from .origins import Origins
 from .procfs import PROC, tids
 from .ranks import gpus_of, ranks_in
 from .scripts import script_of
@@ -55,9 +59,20 @@ class Condition:
 
     ranks: dict[str, str] = field(default_factory=dict)
     """See `model.ranks`."""
+    origin: ProcessOrigin | None = None
 
 
 _UNKNOWN = Condition()
+
+
+class Later(Protocol):
+    """Search for ranks that processes got after they were started."""
+
+    def poll(self) -> None:
+        """Called repeatedly while the trace runs."""
+
+    def finish(self) -> None:
+        """Called when the trace has ended."""
 
 
 class Conditions:
@@ -65,6 +80,10 @@ class Conditions:
 
     def __init__(self, cgroups: Cgroups | None = None) -> None:
         self._cgroups = cgroups or Cgroups()
+        self._origins = Origins()
+        self.later: Later | None = None
+        """Search for ranks that processes got after they were started; None: there is none."""
+        self.group_limits = GroupLimits()
         self._known: dict[int, tuple[Condition, tuple[bytes, ...]]] = {}
         """Conditions by pid, with the folders of the control groups."""
         self._waiting: deque[int] = deque()
@@ -98,7 +117,8 @@ class Conditions:
     def forked(self, parent: int, pid: int) -> None:
         """A new process has the conditions of its parent, until it changes them itself."""
         if parent in self._known and len(self._known) < _MOST:
-            self._known[pid] = self._known[parent]
+            condition, groups = self._known[parent]
+            self._known[pid] = replace(condition, origin=_of_child(parent, pid, condition)), groups
             self._alive.append(pid)
         else:
             self._known.pop(pid, None)
@@ -114,7 +134,7 @@ class Conditions:
         """Copies what is known of a process to others that it stands for; they are not all of its rank."""
         if pid in self._known:
             condition, groups = self._known[pid]
-            self._known[number] = replace(condition, ranks={}), groups
+            self._known[number] = replace(condition, ranks={}, origin=None), groups
 
     def forget(self, pids: Iterable[int]) -> None:
         """Forgets processes that are gone."""
@@ -125,6 +145,9 @@ class Conditions:
     def poll(self) -> None:
         """Called repeatedly while the trace runs."""
         self._look_at_waiting()
+        if self.later:
+            self.later.poll()
+        self.group_limits.poll()
         now = time.monotonic()
         if now >= self._looked + _REFRESH:
             self._cgroups.look()
@@ -138,6 +161,8 @@ class Conditions:
 
     def finish(self, pids: Iterable[int]) -> dict[int, Condition]:
         """Examines those of ``pids`` that still exist a last time, in order; returns what is known of all."""
+        if self.later:
+            self.later.finish()
         until = time.monotonic() + _FINAL
         self._cgroups.look()
         pids = list(pids)
@@ -162,16 +187,48 @@ class Conditions:
         if not data and pid in self._known:
             return False  # a kernel thread, or exiting and no longer in a group
         environment, ranks = variables_in(data), ranks_in(data or b"") | self._gpus(pid)
-        groups = self._cgroups.of(_read(pid, "cgroup", _ENVIRONMENT) or b"")
+        membership = _read(pid, "cgroup", _ENVIRONMENT) or b""
+        groups = self._cgroups.of(membership)
+        origin = self._origins.of(pid, data or b"", membership, has_rank=rank_of(ranks) is not None)
+        if origin and rank_of(ranks) is None and (later := self._in_memory(pid, origin.began)):
+            ranks, origin.source = later | ranks, MEMORY
+        self.group_limits.add(pid, membership)
         script = script_of((line or b"").split(b"\0"))
         name = os.fsdecode(_read(pid, "comm", _VALUE) or b"").removesuffix("\n")
-        self._known[pid] = Condition(cpus, (), environment, script, name, ranks), groups
+        self._known[pid] = Condition(cpus, (), environment, script, name, ranks, origin), groups
         return True
+
+    def without_rank(self) -> list[tuple[int, ProcessOrigin]]:
+        """Processes that are alive, and of which no rank is known, with their origins."""
+        known = ((pid, self._known[pid][0]) for pid in self._alive if pid in self._known)
+        return [(pid, each.origin) for pid, each in known if each.origin and rank_of(each.ranks) is None]
+
+    def learn_ranks(self, pid: int, ranks: dict[str, str]) -> None:
+        """Takes what the environment in the memory of a process says of its rank."""
+        condition, groups = self._known.get(pid, (_UNKNOWN, ()))
+        if condition.origin and rank_of(ranks) is not None:
+            origin = replace(condition.origin, source=MEMORY)
+            self._known[pid] = replace(condition, ranks=ranks | condition.ranks, origin=origin), groups
+
+    def _in_memory(self, pid: int, began: int) -> dict[str, str]:
+        """Labels that the memory of a process has given before; {} if that was another process."""
+        condition, _ = self._known.get(pid, (_UNKNOWN, ()))
+        before = condition.origin
+        is_same = before is not None and before.source == MEMORY and before.began == began
+        return {label: value for label, value in condition.ranks.items() if label != GPU} if is_same else {}
 
     def _gpus(self, pid: int) -> dict[str, str]:
         """GPUs of a process; once it has some, its files are not looked at again."""
         known, _ = self._known.get(pid, (_UNKNOWN, ()))
         return {GPU: known.ranks[GPU]} if GPU in known.ranks else gpus_of(pid)
+
+
+def _of_child(parent: int, pid: int, condition: Condition) -> ProcessOrigin | None:
+    """The origin of a process that was just forked, until it is looked at itself."""
+    origin = condition.origin
+    name = condition.name
+    above = [Ancestor(parent, name), *origin.ancestors][:MOST_ANCESTORS] if origin else []
+    return origin and replace(origin, pid=pid, ancestors=above, began=0)
 
 
 def allowed_cpus(pid: int) -> str:

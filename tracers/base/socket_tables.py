@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterable
-from ipaddress import IPv4Address, IPv6Address
 from typing import NamedTuple
 
 from ..outside.reads import head
+from .addresses import LISTENS, address_text
+from .listeners import Listener, listeners_of
 
 _MOST = 1 << 20
 """Bytes of a table that are read; sockets beyond are not known."""
 _DIGITS = 20
 """Digits of a number of 64 bits."""
-LISTENS = 10
-"""TCP_LISTEN of include/net/tcp_states.h; sockets of other families use it, too."""
 _KINDS = ("tcp", "tcp6", "udp", "udp6")
 
 
@@ -28,16 +27,29 @@ class InternetSocket(NamedTuple):
     local: str
     remote: str
     listens: bool
+    queued: int = 0
+    """Connections that wait until a socket that listens accepts them."""
 
 
 class SocketTables:
     """The sockets of one network namespace."""
 
-    def __init__(self, internet: Iterable[InternetSocket], paths: dict[int, str]) -> None:
-        """``paths``: of Unix sockets that have one, by inode."""
+    def __init__(
+        self, internet: Iterable[InternetSocket], paths: dict[int, str], listeners: Iterable[Listener] = ()
+    ) -> None:
+        """``paths``: of Unix sockets that have one, by inode. ``listeners``: TCP sockets that listen, if their queues
+        are known."""
         self._by_inode = {socket.inode: socket for socket in internet if socket.inode}
         self._by_ends = {(each.protocol, each.local, each.remote): each for each in self._by_inode.values()}
         self.paths = paths
+        listening = [each for each in self._by_inode.values() if each.listens]
+        told = {each.inode: Listener(each.inode, each.local, each.queued, 0) for each in listening}
+        told |= {each.inode: each for each in listeners}
+        self._listeners: dict[str, Listener] = {}
+        for listener in told.values():
+            # Of several at one address it is not known which one gets a connection.
+            alone = listener.local not in self._listeners
+            self._listeners[listener.local] = listener if alone else Listener(listener.inode, listener.local, 0, 0)
 
     def socket(self, inode: int) -> InternetSocket | None:
         """The socket with this inode."""
@@ -48,11 +60,20 @@ class SocketTables:
         found = self._by_ends.get((protocol, remote, local))
         return found.inode if found else 0
 
+    def listener(self, local: str, remote: str) -> Listener | None:
+        """The TCP socket of this namespace that listens at the address to which a socket connects; None if there is
+        none, or the address may be another host's."""
+        (own, _, _), (address, _, port) = local.rpartition(":"), remote.rpartition(":")
+        if not own or (own != address and not address.startswith("127.")):
+            return None  # the kernel connects to an address of its own from the same one: inet_addr_type() local
+        everywhere = (f"[::]:{port}", *(() if address.startswith("[") else (f"0.0.0.0:{port}",)))
+        return next((self._listeners[at] for at in (remote, *everywhere[::-1]) if at in self._listeners), None)
+
 
 def tables_of(pid: int) -> SocketTables:
     """Sockets of a process's network namespace, as far as they can be read."""
     internet = [each for kind in _KINDS for each in parse_internet(head(pid, f"net/{kind}", _MOST) or b"", kind[:3])]
-    return SocketTables(internet, parse_unix(head(pid, "net/unix", _MOST) or b""))
+    return SocketTables(internet, parse_unix(head(pid, "net/unix", _MOST) or b""), listeners_of(pid))
 
 
 def parse_internet(text: bytes, protocol: str) -> list[InternetSocket]:
@@ -68,8 +89,17 @@ def parse_internet(text: bytes, protocol: str) -> list[InternetSocket]:
         except (ValueError, struct.error):
             continue
         listens = protocol == "tcp" and state == LISTENS
-        found.append(InternetSocket(inode, protocol, local, "" if remote.endswith(":0") else remote, listens))
+        queued = _queued(words[4]) if listens else 0
+        found.append(InternetSocket(inode, protocol, local, "" if remote.endswith(":0") else remote, listens, queued))
     return found
+
+
+def _queued(text: bytes) -> int:
+    """``00000000:00000005``: the send and the receive queue."""
+    try:
+        return int(text.partition(b":")[2], 16)
+    except ValueError:
+        return 0
 
 
 def _address(text: bytes) -> str:
@@ -90,11 +120,3 @@ def parse_unix(text: bytes) -> dict[int, str]:
         if len(words) == 8 and words[6].isdigit() and len(words[6]) <= _DIGITS:
             found[int(words[6])] = os.fsdecode(words[7])
     return found
-
-
-def address_text(address: bytes, port: int) -> str:
-    """``10.0.0.5:5432``, ``[::1]:80``; an IPv4 address that is mapped into IPv6 is told as such a one."""
-    if len(address) == 4:
-        return f"{IPv4Address(address)}:{port}"
-    long = IPv6Address(address)
-    return f"{long.ipv4_mapped}:{port}" if long.ipv4_mapped else f"[{long}]:{port}"

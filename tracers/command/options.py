@@ -96,7 +96,7 @@ def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--every",
-            type=_Duration(),
+            type=Duration(),
             metavar="DURATION",
             help="Write a profile per interval of so many seconds (60s, 5m, 1h), without a gap: give -o a name with a "
             "time in it, as date(1) takes it: -o 'host-%H%M%S.pb.gz'. Old files stay; remove them yourself. "
@@ -158,7 +158,7 @@ else:
     _Seconds = click.ParamType
 
 
-class _Duration(_Seconds):
+class Duration(_Seconds):
     """``60``, ``60s``, ``5m`` or ``1h``: a time in seconds, from 1 to a day."""
 
     name = "duration"

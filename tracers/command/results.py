@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 from ...converters import graph_options
 from ...converters.base.collection import no_collection
@@ -54,6 +54,10 @@ class Results:
     """Whether a command is the one that was just run: that is not recommended."""
     fit: Callable[[NextStep], NextStep | None] = lambda step: step
     """Makes a recommended command one that can be run; None: there is none."""
+    writers: ClassVar[int] = 2
+    """Number of processes, at most, that publish intervals at a time."""
+    has_timelines: ClassVar[bool] = False
+    """Whether the results of intervals can have a timeline."""
 
     @classmethod
     def usual(cls, stem: str) -> tuple[str, ...]:
@@ -68,8 +72,8 @@ class Results:
         if every and not given["outputs"] and "sort" in given:
             paths = ()  # the table of each interval is printed
         elif every:
-            _check_names(given["outputs"], every)
-        output.check(_at(paths, time.time()) if every else paths, force=given["force"])
+            check_names(given["outputs"], every)
+        output.check(at(paths, time.time()) if every else paths, force=given["force"])
         graph_options.check(given)
         force, per_thread, as_json = given["force"], given["per_thread"], given["as_json"]
         graph = {name: given[name] for name in ("graph", "by", "idle") if name in given}
@@ -140,7 +144,7 @@ class Results:
             from ...converters.transforms import merge_processes
 
             profile = replace(merge_processes(profile), answered=profile)
-        paths = _at(self.paths, profile.start_ns / 1e9) if self.every else self.paths
+        paths = at(self.paths, profile.start_ns / 1e9) if self.every else self.paths
         if self.every:
             _refuse_pipes(paths)
         number = len(paths)
@@ -189,7 +193,7 @@ class Results:
         show(summary, stream, as_json=self.as_json, indent=2 if self.paths else None, whole=self.verbose)
 
 
-def _at(paths: Sequence[str], seconds: float) -> tuple[str, ...]:
+def at(paths: Sequence[str], seconds: float) -> tuple[str, ...]:
     """The paths of the interval that began then (Unix epoch), in local time."""
     when = time.localtime(seconds)
     return tuple(time.strftime(path, when) for path in paths)
@@ -206,14 +210,14 @@ def _refuse_pipes(paths: Iterable[str]) -> None:
             raise StallscopeError(f"{printable(path)} is a named pipe, which --every does not write to", "remove it")
 
 
-def _check_names(paths: Sequence[str], every: float) -> None:
-    """StallscopeError if two intervals would go into the same file."""
+def check_names(paths: Sequence[str], every: float, option: str = "--every") -> None:
+    """Raises StallscopeError if two intervals would go into the same file."""
     for path in paths or ("",):
-        names = {_at((path,), time.time() + i * every) for i in range(3)}
+        names = {at((path,), time.time() + i * every) for i in range(3)}
         if len(names) < 3 or output.is_stdout(path):
             same = f", and {printable(path)} is always the same" if path else ""
             raise StallscopeError(
-                f"--every needs a name for each interval{same}",
+                f"{option} needs a name for each interval{same}",
                 "give -o a time: -o 'host-%Y%m%d-%H%M%S.pb.gz'",
                 exit_code=2,
             )

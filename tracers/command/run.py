@@ -59,7 +59,8 @@ def traced(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...]
     results = shown.results.plan(stem, given)
     _check_timeline(results.paths, measures, stem)
     _check_graph(given, results.paths, measures, stem)
-    if given.get("every") and any(measure.name == "timeline" for measure in measures):
+    has_timeline = any(measure.name == "timeline" for measure in measures)
+    if given.get("every") and has_timeline and not results.has_timelines:
         raise click.UsageError("--every writes profiles, which have no timeline: leave out one of them")
     lines = options.make_line_tool(given)
     engine = make_engine(given)
@@ -81,6 +82,7 @@ def traced(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...]
         every=given.get("every"),
         publish=functools.partial(_publish, results, stem) if results.every else None,
         budget=shown.budget,
+        writers=results.writers,
         gives_up=True,
     )
     if (done := engine.instead(request, f"trace-{stem}")) is not None:

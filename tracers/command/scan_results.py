@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -52,26 +52,38 @@ class ScanResults(Results):
         return cls(**{**vars(planned), "paths": others, "folders": folders, "pages": pages})
 
     def _print_summary(self, profile: Profile, stream: TextIO, step: NextStep | None, chosen: Whom | None) -> None:
+        report = self._report(profile, step, chosen)
+        show(report, stream, as_json=self.as_json)
+        for path in self._write_report(profile, report, self.folders, self.pages):
+            print(f"wrote {printable(path)}", file=sys.stderr if self.as_json else stream)
+
+    def _report(
+        self, profile: Profile, step: NextStep | None, chosen: Whom | None, awake: Collection[int] = ()
+    ) -> Report:
+        """The report of a profile, which gets to know how it is shown. ``awake``: see `process_verdicts`."""
         from ...converters.model.display import Display
         from ...converters.scan.report import report_of
 
-        report = report_of(profile, chosen)
+        report = report_of(profile, chosen, awake)
         summary = report.summary
         if step or summary.next_step:
             wanted = step or summary.next_step
             summary = replace(summary, next_step=None if not wanted or self.is_repeated(wanted) else self.fit(wanted))
         shown = summary.next_step and summary.next_step.without_command()
         profile.display = Display(summary.view, next_step=shown)
-        report = replace(report, summary=summary)
-        show(report, stream, as_json=self.as_json)
-        listing = sys.stderr if self.as_json else stream
-        lanes = _lanes(profile, report) if self.folders or self.pages else b""
-        for path in self.folders:
+        return replace(report, summary=summary)
+
+    def _write_report(
+        self, profile: Profile, report: Report, folders: Collection[str], pages: Collection[str]
+    ) -> Iterator[str]:
+        """Writes the folders and pages; yields the name of each when it is there."""
+        lanes = _lanes(profile, report) if folders or pages else b""
+        for path in folders:
             folder.write(profile, report, path, self._how, lanes)
-            print(f"wrote {printable(path.rstrip('/'))}/", file=listing)
-        for path in self.pages:
+            yield f"{path.rstrip('/')}/"
+        for path in pages:
             write_page(profile, report, path, self._how, lanes)
-            print(f"wrote {printable(path)}", file=listing)
+            yield path
 
     @property
     def _how(self) -> folder.How:

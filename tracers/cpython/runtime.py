@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection
 from typing import NamedTuple
 
-from ..images.elf import SHT_DYNSYM, SHT_SYMTAB, ElfError, ElfFile, TooMuch
+from ..images.elf import SHT_DYNSYM, SHT_SYMTAB, ElfError, ElfFile
 from ..images.maps import Mapping
+from ..images.variables import variables_named
 from .layouts import Version
 
 _NAMED = re.compile(r"(?:lib)?python(\d)\.(\d+)")
 _MAYBE = re.compile(r"python", re.IGNORECASE)
-_OBJECT = 1
-"""STT_OBJECT of elf.h."""
 _RUNTIME, _VERSION, _CODE, _TEXT = b"_PyRuntime", b"Py_Version", b"PyCode_Type", b"PyUnicode_Type"
 _LOAD = 1
-_MAX_STRINGS = 256 << 20
-"""Bytes of a table of names that are searched, `_PIECE` at a time."""
-_PIECE = 1 << 22
 
 
 class Runtime(NamedTuple):
@@ -45,7 +40,7 @@ def find_runtime(elf: ElfFile, path: str) -> Runtime | None:
         return None
     # Programs of other names are many, and some are large. One with an interpreter exports it to its modules in C.
     tables = (SHT_DYNSYM, SHT_SYMTAB) if _MAYBE.search(os.path.basename(path)) else (SHT_DYNSYM,)
-    found = _variables(elf, {_RUNTIME, _VERSION, _CODE, _TEXT}, tables)
+    found = variables_named(elf, {_RUNTIME, _VERSION, _CODE, _TEXT}, tables)
     if _RUNTIME not in found:
         return None
     if _VERSION in found:  # from 3.11 on
@@ -63,38 +58,6 @@ def address_of(elf: ElfFile, mapping: Mapping, vaddr: int) -> int | None:
 
     vaddrs, known = elf.to_vaddrs(np.array([mapping.offset], np.uint64))
     return mapping.start - int(vaddrs[0]) + vaddr if known[0] else None
-
-
-def _variables(elf: ElfFile, wanted: set[bytes], kinds: Collection[int]) -> dict[bytes, int]:
-    """The addresses of these variables, from tables of these kinds."""
-    found: dict[bytes, int] = {}
-    for table in elf.symbol_tables(kinds):
-        places = _places(elf, *elf.strings(table), wanted - found.keys())
-        for rows in elf.symbol_pieces(table) if places else ():
-            rows = rows[(rows["shndx"] > 0) & (rows["info"] & 15 == _OBJECT) & (rows["size"] > 0)]
-            for at, name in places.items():
-                values = rows["value"][rows["name"] == at]
-                if len(values):
-                    found[name] = int(values[-1])
-        if wanted <= found.keys():
-            break
-    return found
-
-
-def _places(elf: ElfFile, offset: int, size: int, wanted: Collection[bytes]) -> dict[int, bytes]:
-    """Places where each of these names first is in a table of names, if it is there."""
-    if size > _MAX_STRINGS:
-        raise TooMuch("absurd names of symbols")
-    needles = {name: b"\0" + name + b"\0" for name in wanted}
-    overlap = max(map(len, needles.values()), default=0)
-    found: dict[bytes, int] = {}
-    for begin in range(0, size, _PIECE):
-        piece = elf.source.read(offset + begin, min(_PIECE + overlap, size - begin))
-        for name, needle in needles.items():
-            at = -1 if name in found else piece.find(needle)
-            if at >= 0:
-                found[name] = begin + at + 1
-    return {at: name for name, at in found.items()}
 
 
 def _initial_bytes(elf: ElfFile, vaddr: int, size: int) -> bytes:

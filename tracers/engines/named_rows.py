@@ -5,12 +5,13 @@ from __future__ import annotations
 import socket
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...converters.base.collection import no_collection
 from ...converters.model import Labels, Profile, Sample, Stack, ThreadTimes, ValueType
 from ...converters.model.call_ioctls import CallIoctls
 from ...converters.model.calls import CallTimes
+from ...converters.model.origins import ProcessOrigin
 from ...converters.model.processes import LATENCY_BUCKETS, ProcessTimes, latency_bucket
 from ...converters.model.remarks import Comment
 from ...converters.model.sharing import SharedCall
@@ -99,6 +100,7 @@ class NamedRows:
             duration_ns=self.duration,
             threads=[self._times(account) for account in self.accounts],
             processes=self._processes(),
+            origins=self._origins(),
             lost=dict(self.lost),
             comments=list(self.comments),
             calls=list(self.calls),
@@ -166,6 +168,11 @@ class NamedRows:
         return ProcessTimes(
             pid, name, latencies, found.cpus, found.limits, found.environment, script, ranks=found.ranks
         )
+
+    def _origins(self) -> list[ProcessOrigin]:
+        pids = dict.fromkeys(account.pid for account in self.accounts)
+        known = ((pid, self.conditions[pid].origin) for pid in pids if pid in self.conditions)
+        return [replace(origin, pid=pid, process=self._process(pid)) for pid, origin in known if origin]
 
     def _title(self, what: str) -> str:
         names = Counter(self._process(pid) for pid in {account.pid for account in self.accounts})

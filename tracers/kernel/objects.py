@@ -6,14 +6,16 @@ import stat
 import struct
 from typing import NamedTuple
 
-from ..base.socket_tables import LISTENS, address_text
+from ..base.addresses import LISTENS, address_text
 
-RECORD = struct.Struct("<IIQQQQ6I6HI16s16s")
+RECORD = struct.Struct("<IIQQQQQ6I6HI16s16s")
 UNIX, INET, INET6 = 1, 2, 10
 """Families: include/linux/socket.h."""
 TCP, UDP = 6, 17
 """Protocols: include/uapi/linux/in.h."""
 READS, WRITES = 1, 2
+_SEVERAL = (1 << 32) - 2
+"""Instead of a descriptor: SEVERAL of bpf/include/descriptors.bpf.h."""
 _MINOR_BITS = 20
 """Bits of the kernel's own numbers of devices: include/linux/kdev_t.h."""
 
@@ -28,6 +30,8 @@ class ObjectRecord(NamedTuple):
     """Magic number of its file system, as statfs(2) has it."""
     peer: int
     """Inode of the Unix socket at the other end; 0: none."""
+    address: int
+    """Address of a page fault, which has no descriptor; else 0."""
     dev: int
     rdev: int
     mode: int
@@ -46,6 +50,11 @@ class ObjectRecord(NamedTuple):
     """Thread whose descriptor ``fd`` is: a thread can have a table of its own."""
     local: bytes
     remote: bytes
+
+    @property
+    def is_several(self) -> bool:
+        """Whether it stands for several descriptors of poll() or select(), which are not told one by one."""
+        return self.fd == _SEVERAL
 
     @property
     def device(self) -> str:

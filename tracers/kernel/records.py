@@ -23,6 +23,8 @@ PREEMPTED, OTHER, NEW = STATES.index("preempted"), STATES.index("other"), STATES
 
 RUNNING = len(STATES)
 """The state of a thread that was sampled on a CPU."""
+SLICE_DOUBLED_SHIFT, SLICE_SHIFT = 8, 16
+"""Bits of the state in the key of a sum of waits from which on it says in which slice of the trace they were."""
 
 ON_CPU, BLOCKED, RUNNABLE = range(3)
 """enum phase."""
@@ -66,7 +68,7 @@ COUNTERS = (
 
 ORIGIN = struct.Struct("<QQQIIII")
 WAIT_SUM = struct.Struct("<7Q")
-_THREAD = struct.Struct(f"<8Q8QQ{processes.LATENCY_BUCKETS * 4}s40s40s56sQQQQBBBBI8xII24x")
+_THREAD = struct.Struct(f"<8Q8QQ{processes.LATENCY_BUCKETS * 4}s40s40s56sQQQQBBBBI8xII32x")
 _WAKER = struct.Struct("<QQ5I4x")
 _CHAIN_HEAD = struct.Struct("<IIQ")
 _LATENCIES = struct.Struct(f"<{processes.LATENCY_BUCKETS}I")

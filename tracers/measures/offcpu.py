@@ -24,6 +24,9 @@ class OffCpu(Measure):
     time: str = field(default="off-cpu", kw_only=True)
     """The name of the time column; columns of this name of other measures are added to it."""
 
+    slice: int = field(default=0, kw_only=True)
+    """ns of a slice of the trace, at first; times are also known by slices. 0: they are not."""
+
     @property
     def columns(self) -> tuple[ValueType, ...]:
         return (

@@ -11,6 +11,7 @@ from ...phrases.remarks import worded
 from ..report import Report
 from . import evidence, tables
 from .groups import Groups
+from .jobs import jobs_data
 
 VERSION = 1
 
@@ -34,6 +35,7 @@ def page_data(profile: Profile, report: Report, groups: Groups) -> dict[str, Any
         "findings": [printable(each) for each in report.findings],
         "next": step and [printable(step.command), printable(tells(step))],
         "rows": evidence.rows(profile, report.facts, groups),
+        "jobs": jobs_data(report.jobs),
         "matrix": tables.matrix(summary.blocking, groups.names),
         "locks": tables.locks(summary.locks),
         "calls": tables.calls((*summary.calls, *summary.inner_calls)),

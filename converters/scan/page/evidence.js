@@ -79,6 +79,7 @@ function evidenceOf(row) {
     return [
         definitions([
             ["Verdict", row.told],
+            ["Over time", ...(row.slices ? overTime(row.slices) : [""])],
             ["Kind", kindCell(row.kind), ": " + row.meaning],
             ["Rule", row.rule && made("code", "", row.rule)],
             ["Threads", threads],

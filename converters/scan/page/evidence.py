@@ -6,7 +6,7 @@ Texts are printable: the page shows them as they are.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...base.text import printable
@@ -17,10 +17,11 @@ from ...facts.wait_sums import Place
 from ...model import Frame, Profile
 from ...model.sites import Site
 from ...rules.finding import Finding
+from ...rules.place_kinds import kind_of_place
 from ...rules.verdict import IDLE, KINDS
+from ..over_time import OverTime
 from ..process_verdicts import Ender, ProcessVerdict
 from .groups import Groups
-from .kinds import kind_of_place
 
 PIDS = 200
 """Ids of processes of a row."""
@@ -29,6 +30,8 @@ PLACES = 5
 THREADS = 12
 WAITS = 8
 """Waits of the processes of a row."""
+SLICE_KINDS = 4
+"""Kinds of time that are told of a slice."""
 _NOWHERE = Site((), "")
 
 
@@ -56,8 +59,29 @@ def _row(row: ProcessVerdict, label: str) -> dict[str, Any]:
         "ender": row.ender and _ender(row.ender, row.time),
         "rule": row.verdict.rule if row.verdict and row.kind != IDLE else "",
         "told": printable(row.told),
+        "slices": _slices(row.over) if row.over else None,
         "finding": finding and _finding(finding),
     }
+
+
+def _slices(over: OverTime) -> dict[str, Any]:
+    """``parts``: of each slice, the kinds with most time and their ns, and the ns of all others."""
+    series = over.series
+    parts = []
+    for i in range(series.number):
+        times = sorted(((times[i], kind) for kind, times in series.kinds.items() if times[i]), reverse=True)
+        parts.append([[kind, time] for time, kind in times[:SLICE_KINDS]] + _rest(times[SLICE_KINDS:]))
+    return {
+        "length": series.length,
+        "first": series.first,
+        "kinds": list(over.kinds),
+        "parts": parts,
+        "told": printable(over.told),
+    }
+
+
+def _rest(times: Sequence[tuple[int, str]]) -> list[list[Any]]:
+    return [["others", sum(time for time, _ in times)]] if times else []
 
 
 def _ender(ender: Ender, time: int) -> dict[str, Any]:

@@ -38,9 +38,9 @@ from ...model import Frame, Stack
 from ...model.phases import NOBODY, STATES, phases
 from ...model.scheduling import NO_STACK, Array, Scheduling, Threads, in_order
 from ...model.states import BLOCKED, IDLE, RUNNABLE_STATES, RUNNING, STOPPED, TRACED
+from ...rules.place_kinds import kind_of_wait
 from ...rules.verdict import DATABASE_LOCK, DRIVER, FILE_LOCK, GIL, GPU, IO, MEMORY, SLOW_LOADER
 from .groups import Groups
-from .kinds import kind_of_wait
 
 NOT_KNOWN = "not known"
 KINDS = (

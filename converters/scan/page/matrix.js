@@ -14,7 +14,7 @@ function matrixTable(report) {
     const most = Math.max(...found.cells.map(([, , time]) => time));
     const line = made("p", "", "");
     line.setAttribute("role", "status");
-    const table = made("table", "");
+    const table = made("table", "cells");
     table.id = "matrix";
     const who = found.by === "process" ? "process" : "thread";
     host.append(made("p", "", "Rows: who waited. Columns: the last " + who + " of the chain that ended the wait. In % of "

@@ -131,6 +131,7 @@ async function unpackText(name) {
 async function open() {
     report = await unpackText("data");
     told(report);
+    jobTables(report);
     sections();
     verdictTable(report);
     matrixTable(report);

@@ -38,6 +38,7 @@ function verdictTable(report) {
                 cell: (row) => (row.share === null ? "-" : [shareBar(row.share, row.kind), made("span", "part", percent(row.share))]),
             },
             { label: "Cores", title: "Cores that all threads used on average", value: (row) => row.on_cpu, cell: (row) => (trace ? (row.on_cpu / trace).toFixed(2) : "-") },
+            ...(report.rows.some((row) => row.slices) ? [overTimeColumn(trace)] : []),
             { label: "Processes", word: true, opens: true, value: (row) => row.name, cell: processesCell },
             { label: "Where", word: true, value: (row) => row.place.join(" → "), cell: (row) => [row.place.join(" → ") || "-", row.kernel ? made("span", "where", row.kernel) : ""] },
             {
@@ -54,6 +55,16 @@ function verdictCell(row) {
     const cell = kindCell(row.kind);
     cell.title = row.meaning;
     return cell;
+}
+
+function overTimeColumn(trace) {
+    return {
+        label: "Over time",
+        word: true,
+        title: "What matters most in each slice of the scan. Sorted by the number of changes",
+        value: (row) => (row.slices ? changesOf(row.slices) : null),
+        cell: (row) => (row.slices ? stripOf(row.slices, trace) : "-"),
+    };
 }
 
 function processesCell(row) {

@@ -10,6 +10,7 @@ from stallscope.converters import pprof
 from stallscope.converters.facts import identity
 from stallscope.converters.model import Frame, Labels, Profile, Sample, ThreadTimes, ValueType
 from stallscope.converters.model.processes import ProcessTimes
+from stallscope.converters.model.slices import ThreadSlices
 from stallscope.converters.readers.merging import merge
 from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
@@ -188,3 +189,10 @@ def test_processes_that_are_added_up_are_as_many_as_their_main_threads() -> None
     assert identity.processes_of(found[1:]) == 3000, "at most"
     alone = summarize(Profile(COLUMNS, [], threads=[times(7, "storm", 7, "storm"), others]))
     assert [each.number for each in alone.processes] == [1]
+
+
+def test_slices_have_own_ids() -> None:
+    one = ThreadSlices("app", "t", 7, 8, 10, 0)
+    profile = Profile([], slices=[one, replace(one, pid_life=2, tid_life=3), replace(one, tid=0, pid_life=2)])
+    found = [(each.pid, each.tid, each.pid_life, each.tid_life) for each in identity.with_own_ids(profile).slices]
+    assert found == [(7, 8, 1, 1), (7 | 1 << 32, 8 | 2 << 32, 1, 1), (7 | 1 << 32, 0, 1, 1)]

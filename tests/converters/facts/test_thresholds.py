@@ -16,12 +16,15 @@ import pins
 import pytest
 import row_pins
 import said_pins as said
+import slice_pins
 from file_lock_profiles import SEEN
+from job_profiles import job
 from lock_profiles import lock
 from stallscope.converters.facts import thresholds
 from stallscope.converters.facts.file_locks import file_holder
 from stallscope.converters.facts.thresholds import Limit, Threshold
-from stallscope.converters.rules import gil_main, processes_anew, reclaim, turns
+from stallscope.converters.model import Profile
+from stallscope.converters.rules import gil_main, processes_anew, reclaim, straggler, turns
 from stallscope.converters.rules.ranking import judge
 from stallscope.converters.summary.locks_table import shown_locks
 from summary_profiles import MS, POLL, READ, SECOND, SLEEP, SPIN, facts_of, waiting
@@ -48,6 +51,10 @@ TEN = 10 * SECOND
 
 def take_turns(threads: int = 4, used: float = 1.0, **given: float) -> bool:
     return bool(turns.find(facts_of(taking_turns(threads, used, **given))))
+
+
+def is_late(made: Profile) -> bool:
+    return bool(straggler.find(facts_of(made)))
 
 
 def gets_memory(of_hundred: int) -> bool:
@@ -104,6 +111,8 @@ PINS: dict[str, tuple[Pin, ...]] = {
         Pin(0.49, 0.51, lambda x: calls.fail(1_000 * x, 1_000)),
     ),
     "ON_ONE": (Pin(0.79, 0.81, fact_pins.is_on_one), Pin(0.79, 0.81, fact_pins.is_on_several)),
+    "ON_ONE_PEER": (Pin(0.79, 0.81, fact_pins.is_for_one_peer),),
+    "DISK_LIMIT_REACHED": (Pin(0.79, 0.81, fact_pins.is_held_back),),
     "NOISE_LEAST": (Pin(0.0190, 0.0205, lambda x: are_near(10**6, math.sqrt(2) * x)),),
     "NOISE_MOST": (Pin(0.099, 0.103, lambda x: are_near(1, x)),),
     "UNCLEAR": (Pin(0.49, 0.51, pins.is_unclear),),
@@ -242,11 +251,19 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "ALONE_CALLS": (Pin(9, 10, calls.is_known_alone),),
     "TURN_WORKS": (Pin(0.49, 0.51, calls.call_works),),
     "TURN_UNEVEN": (Pin(1.95, 2.05, calls.holds_others_up),),
-    "ALIKE": (Pin(2, 3, said.are_alike), Pin(2, 3, lambda x: said.stands_out(*[100] * (round(x) - 1), 400))),
+    "ALIKE": (
+        Pin(2, 3, said.are_alike),
+        Pin(2, 3, lambda x: is_late(job(0.9, *[0.1] * (round(x) - 1)))),
+        Pin(2, 3, lambda x: said.stands_out(*[100] * (round(x) - 1), 400)),
+    ),
     "ALIKE_MATTER": (Pin(0.049, 0.051, said.alike_matter),),
-    "OUTLIER": (Pin(3.45, 3.55, lambda x: said.stands_out(900, 900, 1_000, 1_100, 1_000 + x * 148.26)),),
+    "OUTLIER": (
+        Pin(3.45, 3.55, lambda x: said.stands_out(900, 900, 1_000, 1_100, 1_000 + x * 148.26)),
+        Pin(3.45, 3.55, lambda x: is_late(job(0.2, 0.2, 0.3, 0.4, 0.3 + x * 0.14826))),
+    ),
     "OUTLIER_MEDIAN": (Pin(0.249, 0.251, lambda x: said.stands_out(100, 100, 100, 100 * (1 + x))),),
     "OUTLIER_SHARE": (Pin(0.099, 0.101, lambda x: said.stands_out(0.5, 0.5, 0.5, 0.5 + x, of_shares=True)),),
+    "STRAGGLER_EXCESS": (Pin(0.099, 0.101, lambda x: is_late(job(0.3, 0.3, 0.3, 0.3 + x))),),
     "TAKERS_TELL": (Pin(0.0099, 0.0101, said.tells_takers),),
     "TAKER": (Pin(0.049, 0.051, said.takers_named),),
     "TRACED_HAVE_CORES": (Pin(0.79, 0.81, said.traced_have_cores),),
@@ -265,6 +282,11 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "UNFINISHED": (Pin(0.0099, 0.0101, row_pins.tells_unfinished),),
     "STEP_ROW": (Pin(0.0099, 0.0101, row_pins.step_row),),
     "MATRIX_FROM": (Pin(2, 3, row_pins.has_matrix),),
+    "PHASE_SLICES": (Pin(1, 2, slice_pins.is_phase),),
+    "PHASE_CHANGE": (Pin(0.39, 0.41, slice_pins.changes_by),),
+    "PHASE_SCATTER": (Pin(5.9, 6.1, slice_pins.exceeds_scatter),),
+    "HOLDS_IN": (Pin(0.94, 0.96, slice_pins.holds_in),),
+    "HOLDS_MOST": (Pin(0.69, 0.71, slice_pins.holds_for),),
 }
 """Pins by the names of thresholds: a new one needs one, too."""
 
@@ -274,6 +296,7 @@ LIMITS: dict[str, Pin] = {
     "NAMES_LISTED": Pin(3, 4, limits.names_listed),
     "PROCESSES_NAMED": Pin(3, 4, limits.processes_named),
     "VALUES_NAMED": Pin(3, 4, limits.values_named),
+    "PHASES_TOLD": Pin(3, 4, slice_pins.phases_told),
     "VARIABLES_NAMED": Pin(4, 5, limits.variables_named),
     "CORES_TOLD": Pin(2, 3, limits.all_of),
     "STILL_PLACES": Pin(3, 4, limits.still_places),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from stallscope.converters.facts.wait_kinds import HELD
 from stallscope.converters.facts.wait_objects import on_json, on_of
 from stallscope.converters.model.wait_objects import (
     EVENTS,
@@ -77,7 +78,7 @@ def test_time_of_a_place_by_object() -> None:
     facts = facts_of(profile)
     (total,) = facts.waits_of((1, 1)).values()
     assert total.objects == {5: 7 * SECOND, 6: SECOND}
-    found = facts.on(total)
+    found = facts.on(total, HELD, (1,))
     assert found is not None
     assert (found.what.id, found.number, found.time) == (5, 2, 8 * SECOND)
 

@@ -45,7 +45,7 @@ def said(made: Profile, rule: str) -> str:
     return Sentences(facts).of(next(each for each in found if each.rule == rule))
 
 
-TOLD_APART = ("still", "holder", "ends-with")
+TOLD_APART = ("still", "holder", "straggler", "ends-with")
 """Rules of whose verdicts the sentences tell together, or of one of them."""
 BEGINS = {
     "all-wait": "No thread of app moved at all: they wait for each other, in main → finish → pthread_join, pool_main →",

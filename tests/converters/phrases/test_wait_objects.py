@@ -5,13 +5,20 @@ from dataclasses import replace
 import pytest
 from stallscope.converters.facts.wait_objects import On
 from stallscope.converters.model import Sample
+from stallscope.converters.model.group_limits import MEMORY as MEMORY_OF_GROUP
+from stallscope.converters.model.group_limits import READ_BYTES, GroupLimit
+from stallscope.converters.model.group_limits import WRITES as WRITES_OF_GROUP
 from stallscope.converters.model.wait_objects import (
     DEVICE,
     EVENTS,
     FILE,
     LABEL,
+    LIMIT,
+    MEMORY,
     PIPE,
     READS,
+    RECLAIM,
+    SWAP,
     TCP,
     TERMINAL,
     UDP,
@@ -55,10 +62,57 @@ RATES = [ObjectEnd("python3 rates.py", 12014)]
         (WaitObject(1, UNIX, "/run/db.sock"), ", for /run/db.sock"),
         (WaitObject(1, UNIX), ""),
         (WaitObject(1, EVENTS), ""),
+        (WaitObject(1, MEMORY), " of memory without a file"),
+        (WaitObject(-1, SWAP), " of memory that is read back from swap"),
+        (WaitObject(-2, LIMIT), ", at the memory limit of a control group"),
+        (WaitObject(-3, RECLAIM), ", until memory is freed: the host has too little"),
+        (
+            WaitObject(1, TCP, remote="127.0.0.1:80", ends=RATES, queued=129, backlog=128),
+            ", for python3 rates.py (pid 12014, 127.0.0.1:80), whose accept queue is full: 129 wait, "
+            "its backlog is 128",
+        ),
+        (
+            WaitObject(1, TCP, remote="127.0.0.1:80", queued=1, backlog=128),
+            ", for 127.0.0.1:80, where 1 connection waits to be accepted",
+        ),
     ],
 )  # fmt: skip
 def test_one(what: WaitObject, text: str) -> None:
     assert on(On(what), frozenset((4,))) == text
+
+
+DISK = GroupLimit("/job", READ_BYTES, "io.max rbps", 10 << 20, 98 << 20, 10**10)
+HIGH = GroupLimit("/job", MEMORY_OF_GROUP, "memory.high", 64 << 20, 3201, 10**9)
+
+
+@pytest.mark.parametrize(
+    ("what", "limit", "text"),
+    [
+        (
+            WaitObject(1, FILE, "/d/x"),
+            DISK,
+            " of /d/x (control group /job may read 10 MiB/s there: io.max rbps, 98 % used)",
+        ),
+        (
+            WaitObject(1, FILE, "/d/x"),
+            replace(DISK, kind=WRITES_OF_GROUP, name="io.max wiops", limit=1200, used=12_000),
+            " of /d/x (control group /job may write 1,200 times a second there: io.max wiops, 100 % used)",
+        ),
+        (
+            WaitObject(-2, LIMIT),
+            HIGH,
+            ", at the memory limit of control group /job (memory.high 64 MiB, reached 3,201 times)",
+        ),
+        (
+            WaitObject(-1, SWAP),
+            replace(HIGH, used=1),
+            " of memory that is read back from swap, as control group /job is at its memory limit (memory.high 64 MiB, "
+            "reached once)",
+        ),
+    ],
+)  # fmt: skip
+def test_limits(what: WaitObject, limit: GroupLimit, text: str) -> None:
+    assert on(On(what, limit=limit)) == text
 
 
 def test_several() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 
 from scans import three_troubles
+from slice_profiles import two_phases
 from stallscope.converters.scan.report import report_of
 from summary_profiles import SECOND
 from verdict_profiles import FSYNC, one
@@ -41,4 +42,16 @@ def test_names_in_json_can_be_parsed() -> None:
         sample._replace(labels=tuple((key, "a\udcff" if key == "process" else value) for key, value in sample.labels))
         for sample in profile.samples
     ]
+    assert json.dumps(report_of(profile).to_json(), ensure_ascii=False).encode()
+
+
+def test_json_has_slices() -> None:
+    (row,) = report_of(two_phases()).to_json()["processes"]
+    assert row["slices"]["kinds"] == ["io"] * 4 + ["lock"] * 6
+    assert all(each["slices"] is None for each in report_of(three_troubles()).to_json()["processes"])
+
+
+def test_hostile_slices_in_json() -> None:
+    profile = two_phases()
+    profile.slices[0].spent[0].frames = ("a\udcff",)
     assert json.dumps(report_of(profile).to_json(), ensure_ascii=False).encode()

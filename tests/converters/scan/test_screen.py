@@ -9,6 +9,7 @@ import termios
 
 import pytest
 from scans import three_troubles
+from slice_profiles import slices, steady, two_phases
 from stallscope.converters.facts import thresholds
 from stallscope.converters.model import Profile
 from stallscope.converters.scan import screen
@@ -84,3 +85,35 @@ def test_hostile_names_are_printable() -> None:
 
 def test_a_trace_without_threads() -> None:
     assert "No thread was seen." in text_of(empty())
+
+
+def test_a_strip_is_there_if_something_changes() -> None:
+    text = text_of(two_phases())
+    assert "Over time" in text
+    (row,) = [line for line in text.splitlines() if line.startswith(("lock ", "io "))]
+    assert "IIIILLLLLL" in row
+    assert "for the first 4.00 s it is blocked in I/O (load → read), then for 6.00 s it waits for a lock" in text
+    assert "Over time, a letter for each 1.00 s: L lock, I io\n" in text
+
+
+def test_a_steady_host_has_no_strips() -> None:
+    assert "Over time" not in text_of(steady())
+    assert "Over time" not in text_of(three_troubles())
+
+
+def test_strips_fit_a_terminal() -> None:
+    profile = many(25)
+    profile.slices = [
+        slices({"peer": [0.9] * 5 + [0.1] * 5, "cpu": [0.1] * 5 + [0.9] * 5}, pid=each.pid, tid=each.tid)
+        for each in profile.threads
+    ]
+    for columns, lines in ((150, 60), (100, 40), (80, 24)):
+        shown = on_terminal(profile, columns, lines)
+        assert len(shown) < min(lines, screen.LINES)
+        assert any("Over time" in line for line in shown)
+
+
+def test_hostile_places_of_phases() -> None:
+    profile = two_phases()
+    profile.slices[0].spent[0].frames = ("main", "\x1b[2J")
+    assert "\x1b[2J" not in text_of(profile)

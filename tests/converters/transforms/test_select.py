@@ -5,6 +5,7 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from slice_profiles import slices, two_phases
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import Frame, Labels, Module, Profile, Sample, ThreadTimes, ValueType
 from stallscope.converters.model.processes import ProcessTimes
@@ -152,3 +153,11 @@ def test_keep_is_idempotent_and_shuts_out_drop(given_profile: Profile, pattern: 
     kept = select.keep(given_profile, key, [pattern])
     assert select.keep(kept, key, [pattern]) == kept
     assert select.drop(kept, key, [pattern]).samples == []
+
+
+def test_slices_are_those_of_the_threads_that_are_kept() -> None:
+    profile = two_phases()
+    profile.slices.append(slices({"cpu": [1]}, pid=2, tid=2))
+    assert [each.pid for each in select.keep(profile, "pid", [re.compile("^1$")]).slices] == [1]
+    assert [each.pid for each in select.drop(profile, "pid", [re.compile("^1$")]).slices] == [2]
+    assert len(select.keep(profile, "state", [re.compile("interruptible")]).slices) == 2

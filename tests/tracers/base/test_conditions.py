@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -91,7 +92,10 @@ def test_a_process_that_ended_is_as_it_was_seen(child: subprocess.Popen[bytes]) 
     found = asked.finish([child.pid, GONE])
     assert found[child.pid].environment == {"OMP_NUM_THREADS": "64", "MKL_NUM_THREADS": ""}
     assert found[child.pid].cpus == cpu_list(os.sched_getaffinity(0))
-    assert found[GONE] == found[child.pid]
+    assert found[GONE] == replace(found[child.pid], origin=found[GONE].origin)
+    origin = found[GONE].origin
+    assert origin
+    assert (origin.pid, origin.ancestors[0].pid) == (GONE, child.pid)
 
 
 def test_a_zombie_is_as_it_was_before(child: subprocess.Popen[bytes]) -> None:

@@ -5,9 +5,9 @@ import socket
 from pathlib import Path
 
 import pytest
+from stallscope.tracers.base.addresses import address_text
 from stallscope.tracers.base.socket_tables import (
     InternetSocket,
-    address_text,
     parse_internet,
     parse_unix,
     tables_of,

@@ -24,6 +24,7 @@ from .measures.protocol import Recorded
 from .names import Names
 from .pythonic import PLAIN, Python, python_first
 from .remarks import comments, completeness, losses, missed_switches
+from .sliced import thread_slices
 from .stacks import Stacks
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
     scheduling = _scheduling(recorded, places, stacks, names) if recorded else None
     by_row = dict(zip(map(id, given[1]), of_locks, strict=True))
     locks, gil = locks_of(capture, by_row, stacks, names, wakers), gil_of(capture, by_row, stacks, names)
+    slices = thread_slices(capture, rows, stacks, names)
     stacks.progress.clear()
     lost = losses(capture, stacks)
     said = comments(capture, lost, stacks)
@@ -94,6 +96,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         duration_ns=capture.stopped - capture.began,
         threads=[names.times(record) for record in capture.threads],
         processes=names.processes(capture.conditions),
+        origins=names.origins(capture.conditions),
         lost=lost,
         comments=[
             *said,
@@ -112,6 +115,8 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         steps=_steps(scheduling),
         neighbours=_neighbours(capture, wakers),
         objects=capture.objects,
+        group_limits=capture.group_limits,
+        slices=slices,
     )
 
 

@@ -11,6 +11,7 @@ from ....converters.model.asked_values import AskedValues
 from ....converters.model.call_ioctls import CallIoctls
 from ....converters.model.copies import Copies
 from ....converters.model.file_locks import FileLock
+from ....converters.model.group_limits import GroupLimit
 from ....converters.model.remarks import Comment
 from ....converters.model.sharing import SharedCall
 from ....converters.model.wait_objects import WaitObject
@@ -23,6 +24,7 @@ from ...unwind.counts import Counts
 from ..rows import Row, Timed
 from .lives import Lives
 from .measures.protocol import LockRows, Recorded
+from .measures.slices import Slices
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,9 @@ class Capture:
     """Processes that were not traced; None if the whole host was."""
     objects: list[WaitObject] = field(default_factory=list)
     """Files, sockets and pipes that the rows' waits are on."""
+    group_limits: list[GroupLimit] = field(default_factory=list)
+    slices: Slices | None = None
+    """Times of waits by slices of the trace; None: they are not known."""
 
 
 @dataclass(frozen=True)

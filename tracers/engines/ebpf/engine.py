@@ -127,7 +127,8 @@ class Ebpf(Engine):
             session = Session(probes, launch, request.duration, budget=request.budget)
             with Progress(request.duration) as progress:
                 if request.every and request.publish:
-                    session.cut_every(request.every, _publisher(request, request.publish, progress))
+                    publish = _publisher(request, request.publish, progress)
+                    session.cut_every(request.every, publish, request.writers)
 
                 def show(threads: int, stacks: int, lost: int) -> None:
                     if scope.waits and scope.name is not None:

@@ -117,6 +117,8 @@ class Folding:
         self._next_life = _LIVES
         self._next_try = 0
         self._ended: dict[int, bool] = {}
+        self.began = 0
+        """Beginning of the trace, CLOCK_MONOTONIC ns."""
 
     def poll(self, drain: Callable[[], None], ours: set[int], before: int) -> None:
         """Adds up what is beyond the limit, of threads that ended before ``before``. ``drain``: takes in the rows of
@@ -173,6 +175,9 @@ class Folding:
             self._leaving.add(number)
         for name, indices in members.items():
             self._sums[name].add(records[indices])
+            times = np.stack([records["start"][indices], records["end"][indices]], axis=1)
+            for collector in self._collectors:
+                collector.added_up(self._sums[name].life, times, self.began)
         moved = Moved.of(moves)
         for collector in self._collectors:
             collector.move(moved)
@@ -185,6 +190,8 @@ class Folding:
                 del self._sums[name]
                 into = self._sum(self._name(name.number, name.thread, main=name.main))
                 into.join(old)
+                for collector in self._collectors:
+                    collector.joined(old.life, into.life)
                 for epoch, life in old.lives.items():
                     moves[life] = self._move(into, name.number, old.times[epoch])
 

@@ -11,6 +11,7 @@ from ...base.scope import Scope
 from ...images.maps import Mapping
 from ...kernel.process_events import Event, Exec, Exit, Fork, Mmap
 from ...symbols.process import ProcessSpaces
+from .later_ranks import LaterRanks
 from .unwinding import Unwinding
 
 
@@ -20,6 +21,7 @@ class Following:
     def __init__(self, scope: Scope, spaces: ProcessSpaces, conditions: Conditions, to_adopt: deque[int]) -> None:
         """``to_adopt``: processes that exist, and are to be read soon."""
         self._scope, self._spaces, self._conditions, self._to_adopt = scope, spaces, conditions, to_adopt
+        conditions.later = LaterRanks(spaces, conditions)
 
     def adopt(self, pid: int) -> None:
         """Reads what a live process is like."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ....converters.base.units import duration
+from ...kernel.records import ThreadRecord
 from ...kernel.shared_memory import store_u64
 from .probes import Probes
 
@@ -19,8 +21,6 @@ _NEXT = 8
 _NOTICE = 500_000_000
 """Minimum time in ns between the announcement of a boundary and the boundary, by which the programs must know it, even
 if this process has to wait for a core in between."""
-_WRITERS = 2
-"""Number of processes, at most, that write profiles at a time; while they are behind, the interval goes on."""
 _MUCH = 4
 """Divisor of the memory: once writers take that part of it, no other one begins."""
 
@@ -28,11 +28,13 @@ _MUCH = 4
 class Intervals:
     """The boundaries of a trace. The lowest bit of each is the slot of the tables that it begins: see `SumTable`."""
 
-    def __init__(self, engine: Probes, every: float) -> None:
-        """A boundary is due ``every`` so many seconds."""
+    def __init__(self, engine: Probes, every: float, most: int = 2) -> None:
+        """A boundary is due ``every`` so many seconds. ``most``: processes that write profiles at a time; while they
+        are behind, the interval goes on."""
         self._engine = engine
         self._memory = mmap.mmap(engine.object.find_map("cuts").fd, mmap.PAGESIZE)
         self._every = round(every * 1e9)
+        self._most = most
         self._writers: dict[int, int] = {}
         """Processes that write profiles, and the bytes that each may take."""
         self.ours: set[int] = set()
@@ -71,7 +73,7 @@ class Intervals:
     def _may_write(self) -> bool:
         if not self._writers:
             return True
-        return len(self._writers) < _WRITERS and self.taken * _MUCH < self._engine.options.memory
+        return len(self._writers) < self._most and self.taken * _MUCH < self._engine.options.memory
 
     def passed(self) -> None:
         """The interval that ended at the boundary has been read completely."""
@@ -124,8 +126,9 @@ class Intervals:
             traceback.print_exc()
         finally:
             for stream in (sys.stdout, sys.stderr):
-                if stream:
-                    stream.flush()
+                with contextlib.suppress(OSError, ValueError):  # whoever read it is gone
+                    if stream:
+                        stream.flush()
             os._exit(status)
 
     def _reap(self, options: int = os.WNOHANG) -> None:
@@ -139,3 +142,14 @@ class Intervals:
         """Waits for the profiles that are being written."""
         self._reap(0)
         self._memory.close()
+
+
+def started_by(writers: set[int], before: set[int], threads: Sequence[ThreadRecord]) -> set[int]:
+    """Processes among those of ``threads``, an interval, that ``writers`` have started, with their descendants.
+
+    ``before``: those of the last interval, of which some still run."""
+    made = [(record.thread.key.tgid, record.thread.creator) for record in threads if record.thread.creator]
+    ours = writers | before
+    while more := {tgid for tgid, creator in made if creator in ours} - ours:
+        ours |= more
+    return (ours - writers).intersection(record.thread.key.tgid for record in threads)

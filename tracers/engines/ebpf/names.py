@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ....converters.model import Labels, ThreadTimes, wait_objects
+from ....converters.model.origins import ProcessOrigin
 from ....converters.model.processes import LATENCY_BUCKETS, ProcessTimes, latency_bucket
 from ....converters.model.states import RUNNABLE as WAITS_FOR_CORE
 from ...base.conditions import Condition
@@ -88,8 +90,8 @@ class Names:
             pairs.append(("pid", pid))
         if not is_sum:
             pairs.append(("tid", origin.tid))
-        if origin.object and not state.startswith(WAITS_FOR_CORE):
-            pairs.append((wait_objects.LABEL, label(origin.object)))
+        if on := self.object(origin, state):
+            pairs.append((wait_objects.LABEL, on))
         if is_open:
             pairs.append(("open", "yes"))
         if life > 1:
@@ -97,6 +99,11 @@ class Names:
         if (life := self._times_used.get(first, 1)) > 1:
             pairs.append(("tid-life", life))
         return tuple(sorted(pairs))
+
+    @staticmethod
+    def object(origin: Origin, state: str) -> int:
+        """Number of the object that a wait is on; 0 if it is not known, or none."""
+        return label(origin.object) if origin.object and not state.startswith(WAITS_FOR_CORE) else 0
 
     def times(self, record: ThreadRecord) -> ThreadTimes:
         """The thread's times, with its current phase counted up to the end."""
@@ -154,6 +161,16 @@ class Names:
                 )
             )
         return made
+
+    def origins(self, conditions: Mapping[int, Condition]) -> list[ProcessOrigin]:
+        """Origins of the processes with threads, as far as they are known."""
+        numbers = dict.fromkeys(record.thread.key.tgid for record in self._records)
+        known = ((number, conditions[number].origin) for number in numbers if number in conditions)
+        return [
+            replace(origin, pid=self.pid(number)[0], process=self.process(number), pid_life=self.pid(number)[1])
+            for number, origin in known
+            if origin
+        ]
 
     def title(self, what: str) -> str:
         """``what`` and the processes that were traced: "Off-CPU time of 3 × python3"."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 
@@ -14,6 +14,7 @@ from ....converters.model.wait_objects import (
     EVENTS,
     FILE,
     FOLDER,
+    MEMORY,
     MOST_ENDS,
     OTHER,
     PIPE,
@@ -29,6 +30,7 @@ from ....converters.model.wait_objects import (
 )
 from ...base import procfs
 from ...base.filesystems import ANONYMOUS, PIPES, TERMINALS, name_of
+from ...base.mapped_files import path_at
 from ...base.neighbours import named
 from ...base.open_descriptors import Holder, OpenDescriptors, Search, Target, holders_in, info_of, link_of, targets_of
 from ...base.socket_tables import SocketTables, tables_of
@@ -36,6 +38,7 @@ from ...base.unix_peers import peer_of
 from ...kernel import objects
 from ...kernel.objects import ObjectRecord, parse_object
 from ...outside.client import CLIENT
+from .event_peers import Connection, connections_of, peers_of
 
 _KINDS = {stat.S_IFREG: FILE, stat.S_IFDIR: FOLDER, stat.S_IFCHR: DEVICE, stat.S_IFBLK: DEVICE, stat.S_IFIFO: PIPE}
 _SLICE = 0.02
@@ -51,7 +54,11 @@ _TABLES = 0.5
 """Seconds for which the sockets of a namespace are remembered."""
 _MOST_TARGETS = 16
 """Targets of an epoll descriptor: of one with more, it is not looked for a single one that matters."""
+_MOST_CONNECTIONS = 1 << 14
+"""Connections of epoll descriptors whose other ends are looked for."""
 _ANONYMOUS_LINK = "anon_inode:"
+_SHARED = "/dev/zero (deleted)"
+"""Path of memory that processes share without a file: shmem_zero_setup() of mm/shmem.c."""
 
 
 @dataclass
@@ -61,6 +68,24 @@ class _Object:
     link: str = ""
     """Address of the other end; "" if it has none, or it is not known."""
     holders: set[Holder] = field(default_factory=set)
+    listens: bool = False
+    """The other end has not accepted the connection: ``link`` is the socket that listens."""
+    connections: dict[str, Connection] = field(default_factory=dict)
+    """Connections of `EVENTS`, by the address of their other end."""
+    peers: dict[str, set[Holder]] = field(default_factory=lambda: defaultdict(set))
+    """Holders of these other ends."""
+
+    @property
+    def links(self) -> set[str]:
+        """Addresses of all other ends."""
+        return {*self.connections, *([self.link] if self.link else ())}
+
+    def has(self, link: str, holders: set[Holder]) -> None:
+        """Takes in that these have an other end."""
+        if link == self.link:
+            self.holders |= holders
+        if link in self.connections:
+            self.peers[link] |= holders
 
 
 class Objects:
@@ -76,7 +101,7 @@ class Objects:
         self._searched = 0.0
         """Seconds that the search has taken so far."""
         self._searches = 0
-        self._next = 0.0
+        self._next = self._until = 0.0
         self._tried: set[str] = set()
         self._names: dict[int, str] = {}
         self._near: list[int] = []
@@ -98,11 +123,11 @@ class Objects:
 
     def finish(self) -> None:
         """The trace has ended: what is still missing is looked for once more."""
-        until = self._clock() + _LAST
+        until = self._until = self._clock() + _LAST
         while self._new and self._clock() < until:
             self._name(self._new.popleft())
         for known in self._known.values():
-            self._check_events(known)
+            self._check_again(known)
         if self._search:
             self._go_on(until)
         if self._search is None and self._clock() < until:
@@ -120,7 +145,12 @@ class Objects:
         made = known.made
         made.filesystem = name_of(record.magic)
         made.device, made.inode = record.device, record.inode
-        if record.kind == stat.S_IFSOCK:
+        if record.is_several:
+            made.kind = EVENTS
+            known.connections = self._connections(record)
+        elif record.address:
+            self._name_mapped(known)
+        elif record.kind == stat.S_IFSOCK:
             self._name_socket(known)
         elif record.kind == stat.S_IFIFO and record.magic == PIPES:
             made.does = {objects.READS: WRITES, objects.WRITES: READS}.get(record.access, "")
@@ -138,8 +168,8 @@ class Objects:
         if record.tgid not in self._near and len(self._near) < _NEAR:
             self._near.append(record.tgid)
             self._ask([record.tgid], self._links())
-        if known.link:
-            self._ask(self._near, {known.link})
+        if known.links:
+            self._ask(self._near, known.links)
 
     def _ask(self, pids: Iterable[int], links: set[str]) -> None:
         """Looks for other ends in processes that wait for something themselves: they are often there, and may have
@@ -149,11 +179,17 @@ class Objects:
                 self._learn([pid])
             for link, holder in found:
                 for known in self._known.values():
-                    if known.link == link:
-                        known.holders.add(holder)
+                    known.has(link, {holder})
 
     def _links(self) -> set[str]:
-        return {each.link for each in self._known.values() if each.link}
+        return {link for each in self._known.values() for link in each.links}
+
+    def _name_mapped(self, known: _Object) -> None:
+        """The file that is mapped at the address of a page fault."""
+        record, made = known.record, known.made
+        made.name = path_at(record.tgid, record.address, record.inode) if record.inode else ""
+        if not record.inode or (made.name == _SHARED and made.filesystem == "tmpfs"):
+            known.made = WaitObject(made.id, MEMORY)
 
     def _name_socket(self, known: _Object) -> None:
         record, made = known.record, known.made
@@ -166,18 +202,28 @@ class Objects:
             made.local, made.remote = record.ends
             protocol = {TCP: "tcp", UDP: "udp"}.get(made.kind)
             if protocol and made.remote and not made.listens:
-                inode = self._sockets(record).other_end(protocol, made.local, made.remote)
+                sockets = self._sockets(record)
+                inode = sockets.other_end(protocol, made.local, made.remote)
                 known.link = f"socket:[{inode}]" if inode else ""
+                if not inode and made.kind == TCP:
+                    self._name_listener(known, sockets)
+
+    def _name_listener(self, known: _Object, sockets: SocketTables) -> None:
+        """The socket of this host that has not accepted the connection yet, with its queue."""
+        made = known.made
+        listener = sockets.listener(made.local, made.remote)
+        known.link, known.listens = f"socket:[{listener.inode}]" if listener else "", listener is not None
+        made.queued, made.backlog = (listener.queued, listener.backlog) if listener else (0, 0)
 
     def _name_events(self, known: _Object) -> None:
         """An epoll descriptor that waits for one socket, or one pipe, is told as that one, if the others are only for
         the process itself: eventfds, timers, pipes and pairs of sockets that wake it."""
         record, made = known.record, known.made
         targets = targets_of(info_of(record.tgid, record.tid, record.fd))
-        if not 0 < len(targets) <= _MOST_TARGETS:
-            return
-        outside = [each for each in targets if self._is_outside(record, each)]
+        some = targets if len(targets) <= _MOST_TARGETS else []
+        outside = [each for each in some if self._is_outside(record, each)]
         if len(outside) != 1:
+            known.connections = self._connections(record)
             return
         inode = outside[0].inode
         peer = peer_of(record.tgid, inode)
@@ -193,6 +239,23 @@ class Objects:
             made.name = sockets.paths.get(inode) or sockets.paths.get(peer, "")
             made.listens = not peer
             known.link = f"socket:[{peer}]" if peer else ""
+
+    def _connections(self, record: ObjectRecord) -> dict[str, Connection]:
+        """Connections of an epoll descriptor, or of a process that polls several, as far as there is room."""
+        if sum(len(each.connections) for each in self._known.values()) >= _MOST_CONNECTIONS:
+            return {}
+        return connections_of(record, self._sockets(record))
+
+    def _check_again(self, known: _Object) -> None:
+        """Looks again for what may have changed since: connections that were accepted, or that are new."""
+        if known.listens:
+            known.holders.clear()
+            known.listens = False
+            self._name_socket(known)
+        elif known.made.kind == EVENTS and self._clock() < self._until:
+            known.connections |= self._connections(known.record)
+        else:
+            self._check_events(known)
 
     def _check_events(self, known: _Object) -> None:
         """An epoll descriptor that waits for another socket by now was not for one alone."""
@@ -230,7 +293,8 @@ class Objects:
         return tables
 
     def _unknown(self) -> set[str]:
-        return {each.link for each in self._known.values() if each.link and not _others(each)}
+        links = {each.link for each in self._known.values() if each.link and not _others(each)}
+        return links | {link for each in self._known.values() for link in each.connections if link not in each.peers}
 
     def _begin(self, links: set[str]) -> None:
         if links:
@@ -250,8 +314,8 @@ class Objects:
         self._tried |= search.found.keys()
         ours = _ours()
         for each in self._known.values():
-            if holders := search.found.get(each.link):
-                each.holders |= {holder for holder in holders if holder.pid not in ours}
+            for link in each.links & search.found.keys():
+                each.has(link, {holder for holder in search.found[link] if holder.pid not in ours})
         self._learn({holder.pid for holders in search.found.values() for holder in holders} - ours)
 
     def _learn(self, pids: Iterable[int]) -> None:
@@ -264,7 +328,8 @@ class Objects:
         pids = _others(known)
         others = sorted(pids - {own} or pids)
         ends = [ObjectEnd(self._names.get(pid) or "?", pid) for pid in others[:MOST_ENDS]]
-        return replace(known.made, ends=ends, more_ends=max(len(others) - MOST_ENDS, 0))
+        peers = peers_of(known.connections, known.peers, own, lambda pid: self._names.get(pid) or "?")
+        return replace(known.made, ends=ends, more_ends=max(len(others) - MOST_ENDS, 0), peers=peers)
 
 
 def _ours() -> set[int]:

@@ -31,6 +31,7 @@ from ...kernel.shapes import BTF_SHAPES, RAW_SHAPES, Shape, kernel_helpers, refu
 from ...kernel.sleepers import Sleepers
 from ...outside.client import CLIENT
 from ..limits import MEMORY, MOST_OBJECTS
+from . import faults
 from .measures.protocol import Collector
 
 KERNEL_BTF = Path("/sys/kernel/btf/vmlinux")
@@ -44,8 +45,6 @@ _PYTHON_PROCESSES, _PYTHON_THREADS = 1 << 14, 1 << 16
 """Processes with a Python interpreter, and threads whose state in it is remembered."""
 _SLEEPERS = 1 << 16
 """Sleeping threads whose stacks user space walks in one round."""
-
-
 FREED = "python_freed"
 """The program that counts code objects which interpreters free."""
 _SCOPE = ("scope_fork", "scope_exec")
@@ -119,6 +118,7 @@ class Probes:
                 links.append(self.object.programs[name + suffix].attach())
             for collector in collectors:
                 self._links += collector.attach(self.object, suffix)
+            self._links += faults.attached(self.object)
             if self.shape.seed:
                 self._iterator = self.object.programs[self.shape.seed].attach_iterator()
             if self.shape.sleepers and self.options.user_stacks:
@@ -343,10 +343,10 @@ def load_shape(options: ProbeOptions, shape: Shape) -> Object:
     try:
         suffix = "_raw" if shape.raw else ""
         names = {name for collector in options.collectors for name in (*collector.programs, *collector.placed)}
-        python = {FREED} if options.has_python else set()
+        others = faults.wanted(options.collectors, shape) | ({FREED} if options.has_python else set())
         if options.has_python or any(collector.on_files for collector in options.collectors):
             names = {*names, *filter(None, [shape.locked])}
-        loaded.select({name + suffix for name in names | {*_SCOPE}} | shape.iterators | python)
+        loaded.select({name + suffix for name in names | {*_SCOPE}} | shape.iterators | others)
         for collector in options.collectors:
             for name, attach_type in collector.attach_types().items():
                 loaded.programs[name + suffix].set_attach_type(attach_type)

@@ -31,7 +31,7 @@ from .costing import Costing
 from .folding import Folding
 from .following import Following
 from .interpreters import Interpreters
-from .intervals import Intervals
+from .intervals import Intervals, started_by
 from .lives import Lives
 from .locks import lock_rows
 from .measures.protocol import Collector, Ended, rows_of
@@ -40,6 +40,7 @@ from .measures.registry import has_waits
 from .objects import Objects, label
 from .preparing import Preparation, check_start, expect_files
 from .probes import Probes
+from .sliced import slices_by_process
 from .unwinding import Unwinding
 
 _POLL = 0.1
@@ -80,6 +81,8 @@ class Session:
         self._gone: set[int] = set()
         """Processes that had exited at the last boundary."""
         self._folding: Folding | None = None
+        self._beside: set[int] = set()
+        """Processes that those that write intervals have started."""
         self.intervals: Intervals | None = None
         self._process_events: ProcessEvents | None = None
         try:
@@ -93,10 +96,10 @@ class Session:
         self._interpreters = Interpreters(engine, self._spaces, self._unwinding)
         self._objects = Objects()
 
-    def cut_every(self, seconds: float, publish: Callable[[Capture], None]) -> None:
-        """Every so many seconds, `run` calls ``publish`` with the last interval, in a process of its own; what it
-        returns is then the rest."""
-        self.intervals = Intervals(self._engine, seconds)
+    def cut_every(self, seconds: float, publish: Callable[[Capture], None], writers: int) -> None:
+        """Every so many seconds, `run` calls ``publish`` with the last interval, in one of ``writers`` processes; what
+        it returns is then the rest."""
+        self.intervals = Intervals(self._engine, seconds, writers)
         self._publish = publish
 
     def _prepare(self, unwinding: Unwinding, interrupts: Interrupts, progress: Progress | None, wait: bool) -> None:
@@ -134,6 +137,7 @@ class Session:
                 stack.callback(self.intervals.close)
             check_start(self._launch, interrupts)
             part = self._begin(ends, bounds)
+            self._folding.began = part.began
             if progress:
                 progress.restart()
             if self._launch and not interrupts.requested:
@@ -190,6 +194,8 @@ class Session:
         if self._folding:  # every row has been taken in
             self._folding.poll(lambda: None, self._own_processes(), FOREVER)
         threads = [since_boundary(record, boundary, part.began) for record in sink.threads(records)]
+        if self.intervals:
+            self._beside = started_by(self.intervals.ours, self._beside, threads)
         # A program that ran when the others were stopped may have counted a switch that came a little later.
         end = max(self._engine.stopped, *(record.end for record in threads), 0)
         capture = self._capture(sink, threads, part, end)
@@ -209,7 +215,10 @@ class Session:
         self._catch_up(sink)
         records = sink.take_interval(part.began, at, without_event)
         threads = [since_boundary(record, intervals.boundary, part.began) for record in records]
+        self._beside = started_by(intervals.ours, self._beside, threads)
         intervals.passed()
+        for collector in collectors:
+            collector.ends(at)
 
         def write() -> None:
             bounds.finish_beside(len(threads), intervals.taken)
@@ -340,8 +349,8 @@ class Session:
 
     def _own_processes(self) -> set[int]:
         """Processes that are not part of what is traced."""
-        found = CLIENT.pids | (self._unwinding.loader.pids if self._unwinding else set())
-        return found | (self.intervals.ours if self.intervals else set())
+        found = CLIENT.pids | self._scope.ours | (self._unwinding.loader.pids if self._unwinding else set())
+        return found | self._beside | (self.intervals.ours if self.intervals else set())
 
     def _capture(self, sink: RecordSink, threads: list[ThreadRecord], part: Part, end: int) -> Capture:
         """Capture of these threads from the beginning of ``part`` to ``end``, after the measures were read."""
@@ -397,4 +406,6 @@ class Session:
             [answer for collector in collectors for answer in collector.answers()],
             objects=self._objects.found({label(row.origin.object) for row in rows}),
             file_locks=self._file_locks.found(traced, part.began, end),
+            group_limits=self._conditions.group_limits.found(),
+            slices=slices_by_process(collectors, ended, lives),
         )

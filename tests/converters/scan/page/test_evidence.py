@@ -4,8 +4,10 @@ import json
 
 import pytest
 from scans import HOSTILE, scanned_host, three_troubles
+from slice_profiles import two_phases
 from stallscope.converters.base.text import printable
 from stallscope.converters.model import Frame, Module, Profile
+from stallscope.converters.model.slices import SliceSpent
 from stallscope.converters.rules.verdict import KINDS
 from stallscope.converters.scan.page import evidence
 from stallscope.converters.scan.page.groups import groups_of
@@ -69,3 +71,18 @@ def test_no_name_is_unprintable() -> None:
     assert json.dumps(rows) == json.dumps(rows, ensure_ascii=False).replace("×", "\\u00d7").replace(
         "│", "\\u2502"
     ).replace("→", "\\u2192").replace("…", "\\u2026")
+
+
+def test_slices_of_a_row() -> None:
+    profile = two_phases()
+    profile.slices[0].spent += [SliceSpent(kind, (1,) * 10) for kind in ("cpu", "cores", "peer", "child")]
+    profile.slices[0].spent[0].frames = ("main", "\x1b[2J")
+    _, (row,) = made(profile)
+    found = row["slices"]
+    assert (found["length"], found["first"], found["kinds"]) == (SECOND, 0, ["io"] * 4 + ["lock"] * 6)
+    assert found["parts"][0][0] == ["io", SECOND]
+    assert len(found["parts"][0]) == 5
+    assert found["parts"][0][-1] == ["others", 1]
+    assert found["told"] == printable(found["told"])
+    assert json.loads(json.dumps(found)) == found
+    assert made(three_troubles())[1][0]["slices"] is None

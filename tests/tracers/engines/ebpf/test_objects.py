@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import select
 import socket
@@ -16,6 +17,7 @@ from stallscope.converters.model.wait_objects import (
     DEVICE,
     EVENTS,
     FILE,
+    MEMORY,
     OTHER,
     PIPE,
     SOCKET,
@@ -33,7 +35,7 @@ from stallscope.tracers.kernel import objects
 from stallscope.tracers.kernel.objects import RECORD, ObjectRecord
 
 ME = os.getpid()
-EMPTY = ObjectRecord(ME, 5, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, ME, bytes(16), bytes(16))
+EMPTY = ObjectRecord(ME, 5, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, ME, bytes(16), bytes(16))
 
 
 @pytest.fixture(autouse=True)
@@ -86,9 +88,12 @@ def test_a_connection_of_this_host() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
         only = found(internet(client))
         assert (only.kind, only.remote) == (TCP, f"127.0.0.1:{server.getsockname()[1]}")
-        assert only.ends == []  # nobody has accepted it, and nobody can be told who will
+        # Nobody has accepted it: who listens there may.
+        assert [(end.pid, only.queued, only.is_full) for end in only.ends] == [(ME, 1, False)]
+        assert only.backlog == 128
         with server.accept()[0]:
             only = found(internet(client), polls=1)
+            assert (only.queued, only.backlog) == (0, 0)
             assert [end.pid for end in only.ends] == [ME]
             assert only.ends[0].process.startswith(Path("/proc/self/comm").read_text().strip())
 
@@ -244,3 +249,57 @@ def test_epoll_on_a_listening_socket() -> None:
         epoll.register(server.fileno())
         only = found(recorded(epoll.fileno(), magic=filesystems.ANONYMOUS, mode=0o600))
         assert (only.kind, only.listens, only.ends) == (TCP, True, [])
+
+
+def test_an_accept_queue_that_is_full() -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=1) as server:
+        address = server.getsockname()
+        with socket.create_connection(address), socket.create_connection(address) as second:
+            only = found(internet(second))
+            assert (only.queued, only.backlog, only.is_full) == (2, 1, True)
+
+
+def test_a_page_fault(tmp_path: Path) -> None:
+    path = tmp_path / "mapped"
+    path.write_bytes(bytes(1 << 16))
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ):
+        (line,) = [each for each in Path("/proc/self/maps").read_text().splitlines() if str(path) in each]
+        record = recorded(file.fileno(), magic=0xEF53, address=int(line.partition("-")[0], 16))._replace(fd=0)
+        only = found(record)
+        assert (only.kind, only.name, only.filesystem) == (FILE, str(path), "ext4")
+        assert found(record._replace(inode=1)).name == ""
+    assert found(EMPTY._replace(address=4096)) == WaitObject(5, MEMORY)
+
+
+def test_memory_that_is_shared_without_a_file() -> None:
+    shared = mmap.mmap(-1, 1 << 16)
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    line = next(each for each in lines if each.endswith("/dev/zero (deleted)"))
+    address, inode = int(line.partition("-")[0], 16), int(line.split()[4])
+    record = EMPTY._replace(address=address, inode=inode, mode=0o100600, magic=0x01021994)
+    assert found(record).kind == MEMORY
+    shared.close()
+
+
+def test_an_event_loop_with_several_connections() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, select.epoll() as epoll:
+        connects = "kept = [socket.create_connection(('127.0.0.1', int(sys.argv[1]))) for _ in 'ab']"
+        program = f"import socket, sys; {connects}; input()"
+        command = [sys.executable, "-c", program, str(server.getsockname()[1])]
+        with subprocess.Popen(command, stdin=subprocess.PIPE) as child:
+            try:
+                accepted = [server.accept()[0] for _ in "ab"]
+                for each in accepted:
+                    epoll.register(each.fileno())
+                only = found(recorded(epoll.fileno(), magic=filesystems.ANONYMOUS), polls=1)
+                assert (only.kind, [(peer.pid, peer.number) for peer in only.peers]) == (EVENTS, [(child.pid, 2)])
+                assert not only.peers[0].serves
+            finally:
+                child.kill()
+                for each in accepted:
+                    each.close()
+
+
+def test_several_descriptors_without_epoll() -> None:
+    only = found(EMPTY._replace(fd=(1 << 32) - 2))
+    assert only.kind == EVENTS

@@ -15,10 +15,14 @@ from ....kernel.records import PREEMPTED as SWITCHED_OUT
 from ....measures.offcpu import OffCpu
 from ...rows import Row
 from .protocol import SCHEDULER, Ended
+from .slices import SlicedWaits, Slices, open_part, plain
 from .summed import Summed
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import NDArray
+
+    from .totals import Moved
 
 _ANY_STATE = (1 << 32) - 1
 
@@ -37,13 +41,51 @@ class OffCpuCollector(Summed):
         self.columns = measure.columns
         self.shortest, self.longest, self.states = measure.shortest, measure.longest, measure.states
         self._waits: dict[Origin, WaitSum] = {}
+        self._sliced = SlicedWaits(measure.slice) if measure.slice else None
 
     def knobs(self) -> Mapping[str, int]:
-        return {"measure_offcpu": 1, "wait_objects": 1, **filters(self.shortest, self.longest, self.states)}
+        slices = {"slice_ns": self._sliced.length} if self._sliced else {}
+        return {"measure_offcpu": 1, "wait_objects": 1, **filters(self.shortest, self.longest, self.states), **slices}
 
     def open(self, loaded: Object, entries: int) -> None:
         super().open(loaded, entries)
         self._waits = {}
+        if self._sliced:
+            self._sliced.open(loaded)
+
+    def consume(self) -> None:
+        if self._sliced:
+            self._sliced.poll()
+
+    def drain(self) -> None:
+        assert self._table, "it was not opened"
+        keys, values = self._table.drain(self.slot)
+        self.totals().add(*(self._sliced.split(keys, values) if self._sliced else (keys, values)))
+
+    def move(self, moved: Moved) -> None:
+        super().move(moved)
+        if self._sliced:
+            self._sliced.move(moved)
+
+    def added_up(self, life: int, times: NDArray[np.uint64], began: int) -> None:
+        if self._sliced:
+            self._sliced.ended(life, times, began)
+
+    def joined(self, life: int, into: int) -> None:
+        if self._sliced:
+            self._sliced.joined(life, into)
+
+    def held(self) -> int:
+        return self._sliced.held if self._sliced else 0
+
+    def slices(self, ended: Ended) -> Slices | None:
+        if self._sliced is None:
+            return None
+        there = [record for record in ended.threads if not record.exited]
+        sums = [(record.thread.sum_key, record.thread.sum) for record in there if record.thread.sum.waits]
+        opens = ((record, open_wait(record, self.shortest, self.longest)) for record in there)
+        still = [open_part(record, wait) for record, wait in opens if wait]
+        return self._sliced.take(ended.began, ended.stopped, sums, still)
 
     def ways(self) -> Sequence[np.ufunc]:
         import numpy as np
@@ -93,7 +135,7 @@ class OffCpuCollector(Summed):
         for record in ended.threads:
             thread = record.thread
             if not record.exited and thread.sum.waits:
-                origin = thread.sum_key
+                origin = plain(thread.sum_key)
                 waits[origin] = waits[origin] + thread.sum if origin in waits else thread.sum
         return waits
 

@@ -14,6 +14,9 @@ from ....measures.protocol import columns_of
 from ...rows import Row, Timed
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from .....converters.model.asked_values import AskedValues
     from .....converters.model.call_ioctls import CallIoctls
     from .....converters.model.copies import Copies
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from .....converters.model.sharing import SharedCall
     from ....cpython.functions import Function
     from .lock_objects import LockObject
+    from .slices import Slices
     from .spans import CallSpans
     from .totals import Moved, Totals, Words
 
@@ -225,6 +229,15 @@ class Collector(Protocol):
         if totals := self.totals():
             totals.move(moved)
 
+    def added_up(self, life: int, times: NDArray[np.uint64], began: int) -> None:
+        """The accounts of threads that ended are added up as those of one thread whose first life is ``life``.
+        ``times``: begin and end of each, CLOCK_MONOTONIC ns, of a trace that ``began`` then."""
+        return
+
+    def joined(self, life: int, into: int) -> None:
+        """Two of these sums become one, whose first life is ``into``."""
+        return
+
     def stacks(self) -> Sequence[int] | Words:
         """The ids of the stacks that its other records refer to."""
         return ()
@@ -252,6 +265,10 @@ class Collector(Protocol):
     def read(self, loaded: Object) -> None:
         """Reads its maps, after the programs were detached; or those of an interval that is over."""
 
+    def ends(self, at: int) -> None:
+        """The present interval ends at this time: what was read of later ones is not part of it."""
+        return
+
     def next(self) -> None:
         """The next interval begins: forgets what was read, and changes the slot."""
         self.slot ^= 1
@@ -275,6 +292,10 @@ class Collector(Protocol):
     def gil(self, ended: Ended) -> Sequence[GilWait]:
         """The waits for Python's interpreter lock that it has counted. After `read`."""
         return ()
+
+    def slices(self, ended: Ended) -> Slices | None:
+        """Times of waits by slices of the trace. After `rows`."""
+        return None
 
     def calls(self, ended: Ended) -> Sequence[Timed]:
         """The calls that it has timed. After `read`."""

@@ -85,8 +85,8 @@ class Recorder:
         """No event between these two times is dropped."""
         self._late_ends: list[Array] = []
         """Events that end waits begun before `_before`."""
-        self.lost = 0
-        """Number of lost events."""
+        self.lost = self._lost_before = 0
+        """Numbers of lost events: in the present interval, and before it."""
         self._pending: Array = np.zeros(0, model.LOSS)
 
     def take(self) -> None:
@@ -107,7 +107,7 @@ class Recorder:
                 else:
                     self._add(part)
             self._rings["tail"][core] = self._tails[core] = heads[core]
-        self.lost = int(self._rings["lost"].sum())
+        self.lost = int(self._rings["lost"].sum()) - self._lost_before
         if self._fresh_count >= _BLOCK:
             self._seal()
 
@@ -117,6 +117,23 @@ class Recorder:
         self._pending = np.zeros(len(lost), model.LOSS)
         self._pending["cpu"], self._pending["count"] = lost, self._rings["pending"][lost]
         self._events, self._rings = np.zeros(0, EVENT), np.zeros(0, RING)
+
+    def within(self, begin: int, end: int) -> None:
+        """Forgets the events that are not of an interval, as if they had not been read."""
+        if self._fresh:
+            self._seal()
+        parts = [block[(block["time"] >= begin) & (block["time"] < end)] for block in self._blocks]
+        self._blocks = deque(part for part in parts if len(part))
+        self._stored = sum(map(len, self._blocks))
+
+    def begin(self, at: int) -> None:
+        """Begins an interval: what came before, and what is known of it, is forgotten."""
+        self.within(at, _FOREVER)
+        self._after, self._before = 0, _FOREVER
+        self._dropped = self._lost_outside = 0
+        self._late_ends = []
+        self._lost_before = int(self._rings["lost"].sum())
+        self.lost = 0
 
     def _add(self, events: Array) -> None:
         if len(events):
@@ -256,8 +273,9 @@ class _Parts:
         began = self._began
         # A wait of a thread that existed at the start began earlier.
         before = (events["first"] > 0) & (events["out"] <= self._seeded)
-        woken = np.where(events["woken"] > 0, events["woken"] - began, 0)
-        begin = np.where(before, -1, events["out"] - began)
+        # One that began in an earlier interval began before this one, too.
+        woken = np.where(events["woken"] > 0, np.maximum(events["woken"] - began, 1), 0)
+        begin = np.where(before, -1, np.maximum(events["out"] - began, -1))
         ids = self._numbered(events["ustack"], events["kstack"])
         # A thread that was woken before it left did not wait.
         waited = before | (events["woken"] != events["out"])

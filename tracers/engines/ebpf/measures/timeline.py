@@ -32,6 +32,9 @@ _EXITED_TID = 32 + 8 * 8 + 8 * 8 + 8 + LATENCY_BUCKETS * 4 + 24
 """Offset of ``thread.key.tid`` and ``thread.key.tgid``."""
 
 
+_FOREVER = (1 << 63) - 1
+
+
 class TimelineCollector(Collector):
     """Has no rows: its result is `Recorded`, beside the rows of other measures."""
 
@@ -51,6 +54,8 @@ class TimelineCollector(Collector):
         self._leaving: set[tuple[int, int]] = set()
         self._recorder: Recorder | None = None
         self._seeded = 0
+        self._begin, self._end = 0, _FOREVER
+        """Times of the present interval."""
         self._memory: list[mmap.mmap] = []
 
     def knobs(self) -> Mapping[str, int]:
@@ -97,16 +102,38 @@ class TimelineCollector(Collector):
         return self._recorder
 
     def read(self, loaded: Object) -> None:
-        self._take().close()
-        for memory in self._memory:
-            memory.close()
+        self._take()
+
+    def ends(self, at: int) -> None:
+        self._end = at
+
+    def next(self) -> None:
+        assert self._recorder is not None, "the interval was read"
+        self._recorder.begin(self._end)
+        self._exits = bytearray(self._exits_within(self._end, _FOREVER))
+        self._begin, self._end = self._end, _FOREVER
+
+    def _exits_within(self, begin: int, end: int) -> bytes:
+        import numpy as np
+
+        from .....converters.model.scheduling import EXIT
+
+        exits = np.frombuffer(bytes(self._exits), EXIT)
+        return exits[(exits["time"] >= begin) & (exits["time"] < end)].tobytes()
 
     def rows(self, ended: Ended) -> list[Row]:
         return []
 
     def recorded(self, ended: Ended) -> Recorded:
         assert self._recorder is not None, "nothing was read"
-        return self._recorder.finish(ended, bytes(self._exits), self._seeded, every_switch=self._every_switch)
+        self._recorder.close()
+        for memory in self._memory:
+            memory.close()
+        exits = bytes(self._exits)
+        if self._begin or self._end != _FOREVER:
+            self._recorder.within(self._begin, self._end)
+            exits = self._exits_within(self._begin, self._end)
+        return self._recorder.finish(ended, exits, self._seeded, every_switch=self._every_switch)
 
     def lost_so_far(self, counters: Mapping[str, int]) -> int:
         return self._recorder.lost if self._recorder else 0

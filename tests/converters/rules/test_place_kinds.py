@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from stallscope.converters.facts.waits import wait_of
 from stallscope.converters.model import Stack
+from stallscope.converters.rules.place_kinds import kind_of_wait
 from stallscope.converters.rules.verdict import KINDS
-from stallscope.converters.scan.page.kinds import kind_of_wait
 from summary_profiles import CHILD, POLL, READ, SLEEP, TOPK
 from verdict_profiles import FSYNC, GIL, LOCK
 

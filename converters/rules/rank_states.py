@@ -1,0 +1,196 @@
+"""States of the ranks of a job: how much of its time each runs, waits for a core, for the others, or for what else."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from ..facts import thresholds
+from ..facts.facts import Facts
+from ..facts.identity import kernel_id
+from ..facts.jobs import Job
+from ..facts.wait_functions import COLLECTIVE
+from ..facts.wait_kinds import CORE, TOLD_BY_OTHERS
+from ..facts.wait_sums import Place, Sum, Thread
+from ..model.waits_for import THREAD as NODE
+from ..model.waits_for import Node
+from .finding import Finding
+from .verdict import GPU, kind_of
+
+RUNNING, RUNNABLE = "running", "runnable"
+"""States beside the kinds of verdicts on waits."""
+FOR_OTHERS = (COLLECTIVE, GPU)
+"""Kinds of waits in which the work of other ranks shows: the operations of NCCL run on the GPU."""
+_SOMEBODY = ((0, 0),)
+
+
+@dataclass(frozen=True)
+class RankTimes:
+    """Times of a rank, of the threads that stand for it. In ns."""
+
+    wall: int
+    kinds: Mapping[str, int]
+    """Time by `RUNNING`, `RUNNABLE`, or the kind of a verdict on the wait; `COLLECTIVE`: all waits for other ranks."""
+    places: Mapping[tuple[str, tuple[str, ...]], int] = field(default_factory=dict)
+    """Time by kind and frames of the place."""
+    ended_by: Mapping[int, int] = field(default_factory=dict)
+    """Time of waits by the other rank (pid) that ended them, as far as wakers were recorded."""
+
+    def share(self, kind: str) -> float:
+        """Share of the time."""
+        return self.kinds.get(kind, 0) / self.wall if self.wall else 0.0
+
+    @property
+    def for_others(self) -> float:
+        """Share of the time in which it waits for other ranks, or for the GPU."""
+        return sum(map(self.share, FOR_OTHERS))
+
+    @property
+    def own(self) -> float:
+        """Share of the time in which it does what others may have to wait for."""
+        return 1 - self.for_others if self.wall else 0.0
+
+
+@dataclass(frozen=True)
+class RankStates:
+    """A job and the times of its ranks, in their order."""
+
+    job: Job
+    times: tuple[RankTimes, ...]
+
+    def medians(self) -> dict[str, float]:
+        """Median share of each kind, those with most of the time of all ranks first."""
+        whole: Counter[str] = Counter()
+        for each in self.times:
+            whole.update(each.kinds)
+        found = {kind: median(each.share(kind) for each in self.times) for kind in whole}
+        return dict(sorted(found.items(), key=lambda entry: (-whole[entry[0]], entry[0])))
+
+    def far(self) -> tuple[bool, ...]:
+        """Whether each rank stands out from the median of their own time, to either side; none of fewer than three."""
+        middle, far = self.bar() or (0.0, float("inf"))
+        return tuple(abs(each.own - middle) > far for each in self.times)
+
+    def bar(self) -> tuple[float, float] | None:
+        """Median of the ranks' own time, and the distance from it that stands out: neither moves with one of them.
+        None for fewer than three."""
+        own = [each.own for each in self.times if each.wall]
+        if len(own) < thresholds.ALIKE:
+            return None
+        middle = median(own)
+        spread = thresholds.OUTLIER * DEVIATION * median(abs(value - middle) for value in own)
+        return middle, max(spread, float(thresholds.STRAGGLER_EXCESS))
+
+
+DEVIATION = 1.4826
+"""The standard deviation of normally distributed values in terms of the median distance from their median."""
+
+
+def states_of(facts: Facts, job: Job) -> RankStates:
+    """The states of a job's ranks."""
+    return RankStates(job, tuple(times_of(facts, [rank.pid], job) for rank in job.ranks))
+
+
+def times_of(facts: Facts, pids: Iterable[int], job: Job) -> RankTimes:
+    """Times of processes, of the threads that stand for each. ``job``: those whose other ranks are waited for."""
+    threads = [thread for pid in pids for thread in _standing_for(facts, pid)]
+    kinds: Counter[str] = Counter()
+    places: Counter[tuple[str, tuple[str, ...]]] = Counter()
+    ended: Counter[int] = Counter()
+    for thread in threads:
+        of = _Thread(facts, thread, job)
+        kinds.update(of.kinds)
+        places.update(of.places)
+        ended.update(of.ended)
+    return RankTimes(sum(facts.threads[thread].wall for thread in threads), kinds, places, ended)
+
+
+def _standing_for(facts: Facts, pid: int) -> list[Thread]:
+    """The main thread of a process; what works for it, if it only waits for these."""
+    own = [thread for thread in facts.own if thread[0] == pid]
+    return [thread for thread in own if facts.is_main(thread)] or own[:1]
+
+
+class _Thread:
+    """Times of one thread."""
+
+    def __init__(self, facts: Facts, thread: Thread, job: Job) -> None:
+        self._facts, self._thread = facts, thread
+        self._others = {kernel_id(pid): pid for pid in job.pids if pid != thread[0]}
+        times = facts.threads[thread]
+        self.kinds: Counter[str] = Counter({RUNNING: times.on_cpu, RUNNABLE: times.runnable})
+        self.places: Counter[tuple[str, tuple[str, ...]]] = Counter()
+        for place, total in facts.waits_of(thread).items():
+            if place.kind != CORE:
+                self._add(place, total)
+        self.ended = self._ended_by_others()
+        self._move_to_others(sum(self.ended.values()) - self.kinds[COLLECTIVE])
+        self._add_runs(times.on_cpu)
+        self.kinds += Counter()  # without zeros
+
+    def _add(self, place: Place, total: Sum) -> None:
+        frames = place.site.frames
+        kind = kind_of(Finding(place.kind, _SOMEBODY, 0, 0, (place,)))
+        among = total.time if place.wait.job == COLLECTIVE else self._on_others(total)
+        if among:
+            self.kinds[COLLECTIVE] += among
+            self.places[COLLECTIVE, frames] += among
+        if among < total.time:
+            self.kinds[kind] += total.time - among
+            self.places[kind, frames] += total.time - among
+
+    def _on_others(self, total: Sum) -> int:
+        """Time of waits on sockets or pipes whose other end another rank has."""
+        known = self._facts.objects
+        on = (total.objects or {}).items()
+        return sum(time for number, time in on if number in known and self._is_others(number))
+
+    def _is_others(self, number: int) -> bool:
+        return any(end.pid in self._others for end in self._facts.objects[number].ends)
+
+    def _ended_by_others(self) -> Counter[int]:
+        """Time of its waits by the other rank at the end of the chain of wakers."""
+        found: Counter[int] = Counter()
+        graph = self._facts.recorded.graph if self._facts.recorded else None
+        pid, tid = self._thread
+        node = Node(NODE, kernel_id(pid), kernel_id(tid))
+        for (victim, end), time in graph.ends.items() if graph else ():
+            if victim == node and end.pid in self._others:
+                found[self._others[end.pid]] += time
+        return found
+
+    def _move_to_others(self, time: int) -> None:
+        """Counts so much more of waits that others end, by memory that ranks share for example, as waits for ranks."""
+        movable = [key for key in self.places if key[0] in TOLD_BY_OTHERS]
+        for kind, frames in sorted(movable, key=lambda key: (-self.places[key], key)):
+            part = min(time, self.places[kind, frames])
+            if part <= 0:
+                return
+            for key, sign in (((kind, frames), -1), ((COLLECTIVE, frames), 1)):
+                self.places[key] += sign * part
+                self.kinds[key[0]] += sign * part
+            time -= part
+
+    def _add_runs(self, on_cpu: int) -> None:
+        """Divides the time on cores by the samples; who asks in a collective operation whether it may go on waits."""
+        runs = self._facts.runs.get(self._thread, {})
+        samples = sum(each.samples for each in runs.values())
+        if samples < thresholds.FEW_SAMPLES:
+            return
+        weights: dict[tuple[str, tuple[str, ...]], int] = defaultdict(int)
+        for run, total in runs.items():
+            kind = COLLECTIVE if run.job == COLLECTIVE else GPU if run.gpu else RUNNING
+            weights[kind, run.site.frames] += total.samples
+        for (kind, frames), number in weights.items():
+            part = on_cpu * number // samples
+            self.places[kind, frames] += part
+            if kind != RUNNING:
+                self.kinds[kind] += part
+                self.kinds[RUNNING] -= part
+
+
+def usual(times: Sequence[RankTimes], kind: str) -> float:
+    """Median share of a kind."""
+    return median(each.share(kind) for each in times) if times else 0.0

@@ -1,0 +1,67 @@
+"""Profiles of jobs made by hand: ranks that meet in MPI_Allreduce, and what shows that they are of one job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from stallscope.converters.model import Profile
+from stallscope.converters.model.origins import ENVIRONMENT, Ancestor, ProcessOrigin
+from stallscope.converters.model.processes import ProcessTimes
+from summary_profiles import EXE, LIBC, SECOND, SLEEP, Tracee, empty, kernel, user
+
+MPIRUN = Ancestor(50, "mpirun")
+MEET = (
+    *user(EXE, "main"),
+    *user(None, "MPI_Allreduce"),
+    *user(LIBC, "poll"),
+    *kernel("__x64_sys_poll", "do_sys_poll"),
+)
+"""Wait for other ranks; the function is MPI's, in a file that is not known."""
+TEN = 10 * SECOND
+
+
+def rank(
+    to: Profile,
+    pid: int,
+    number: int | None,
+    own: float = 0.1,
+    *,
+    above: Sequence[Ancestor] = (MPIRUN,),
+    size: int = 0,
+    gpu: str = "",
+    variables: Mapping[str, str] | None = None,
+    executable: str = "/opt/train",
+    cgroup: str = "/job",
+    name: str = "train",
+    source: str = ENVIRONMENT,
+) -> Tracee:
+    """Adds a rank that sleeps for this share of 10 s and waits for the others for the rest. ``number``: None: its
+    environment says nothing."""
+    tracee = Tracee(to, pid, name, pid, name)
+    if own > 0:
+        tracee.wait(SLEEP, "interruptible", round(own * TEN), 100)
+    if own < 1:
+        tracee.wait(MEET, "interruptible", round((1 - own) * TEN), 100)
+    labels = {} if number is None else {"rank": str(number)}
+    labels |= {"world-size": str(size)} if size else {}
+    labels |= {"gpu": gpu} if gpu else {}
+    to.processes.append(ProcessTimes(pid, name, ranks=labels))
+    to.origins.append(
+        ProcessOrigin(
+            pid, name, list(above), executable, cgroup, 1000 + pid, dict(variables or {}), source if labels else ""
+        )
+    )
+    return tracee
+
+
+def job(*own: float, gpus: bool = False) -> Profile:
+    """Ranks 0, 1, … (pid 100, 101, …) with so much time of their own, of a job that mpirun has started."""
+    made = empty()
+    for number, part in enumerate(own):
+        rank(made, 100 + number, number, part, size=len(own), gpu=str(number) if gpus else "")
+    return made
+
+
+def late(own: float = 0.8, others: float = 0.1, ranks: int = 8) -> Profile:
+    """A job whose rank 3 has so much time of its own."""
+    return job(*(own if number == 3 else others for number in range(ranks)), gpus=True)
