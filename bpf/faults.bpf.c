@@ -9,8 +9,11 @@ char LICENSE[] SEC("license") = "GPL";
 SEC("tp_btf/page_fault_user")
 int page_fault(u64 *ctx)
 {
-	struct thread *t = find_thread(bpf_get_current_task_btf(), true);
+	struct thread *t;
 
+	if (is_shed(SHED_FAULTS))
+		return 0;
+	t = find_thread(bpf_get_current_task_btf(), true);
 	if (t)
 		t->fault = ctx[0];
 	return 0;

@@ -15,6 +15,7 @@ from stallscope.converters.phrases.gil import gil_sentence
 from stallscope.converters.phrases.sentences import Sentences
 from stallscope.converters.rules import (
     busy,
+    calm,
     for_others,
     held_up,
     idle,
@@ -43,7 +44,7 @@ from summary_profiles import (
     user,
     waiting,
 )
-from verdict_profiles import FSYNC, LOCK, blocked, one, serving, with_quota, yielding
+from verdict_profiles import FSYNC, LOCK, blocked, calm_host, one, serving, with_quota, yielding
 
 TEN = 10 * SECOND
 TICK = kernel("asm_sysvec_apic_timer_interrupt")
@@ -216,6 +217,10 @@ def sleeps_again(number: float, length: float) -> bool:
 
 def hardly_runs(x: float) -> bool:
     return bool(idle.find(facts_of(serving(runs=round(x * TEN)))))
+
+
+def has_nothing_to_do(x: float) -> bool:
+    return bool(calm.find(facts_of(calm_host(runs=round(x * TEN)))))
 
 
 def stuck(x: float) -> str:

@@ -19,7 +19,7 @@ import pyte
 PATIENCE = 60.0
 """Seconds after which a screen that does not show what it should has failed."""
 OTHER_SCREEN, BACK, CURSOR = b"\x1b[?1049h", b"\x1b[?1049l", b"\x1b[?25h"
-"""What takes and leaves the other screen of a terminal, and shows the cursor."""
+"""Sequences that take and leave the other screen of a terminal, and show the cursor."""
 
 
 class Terminal:

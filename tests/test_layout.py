@@ -58,6 +58,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "tracers/bcc_compiler/child.py": "another process: tests/tracers/bcc_compiler/test_compiler.py",
     "tracers/command/arguments.py": "with a program: tests/live/test_ask.py",
     "tracers/command/asking.py": "with real calls: tests/live/test_ask.py",
+    "tracers/command/live_terminal.py": "another process: tests/tracers/command/test_live_screen.py",
     "tracers/dwarf/child.py": "another process: tests/tracers/dwarf/test_reading.py",
     "tracers/holder/child.py": "another process: tests/tracers/holder/test_client.py, tests/hostile/test_locks.py",
     "tracers/engines/ebpf/measures/answers.py": "programs in the kernel: tests/live/test_ask.py",

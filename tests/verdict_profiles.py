@@ -15,6 +15,7 @@ from stallscope.converters.model.locks import MUTEX, OWNER, PROCESS, LockThread,
 from stallscope.converters.model.processes import CpuLimit
 from stallscope.converters.model.steps import SlowSteps, Spent, Steps
 from summary_profiles import (
+    CHILD,
     EPOLL,
     EXE,
     FUTEX,
@@ -151,6 +152,19 @@ def serving(loop: Stack = EPOLL_LOOP, runs: int = 10 * MS) -> Profile:
     return profile
 
 
+def calm_host(runs: int = 50 * MS, held: int = 0) -> Profile:
+    """A host on which a shell waits for a program that sleeps; a daemon runs for so long, another one waits for so long
+    for a disk. 10 s, with a thread of the kernel."""
+    profile = empty()
+    Tracee(profile, 1, "sh", 1, "sh").run(MS).wait(CHILD, "interruptible", 10 * SECOND - MS, 60)
+    Tracee(profile, 3, "sleep", 3, "sleep").wait(SLEEP, "interruptible", 10 * SECOND, 1)
+    Tracee(profile, 4, "cron", 4, "cron").run(runs).wait(SLEEP, "interruptible", 10 * SECOND - runs, 90)
+    if held:
+        Tracee(profile, 5, "saver", 5, "saver").run(MS).wait(FSYNC, "uninterruptible", held, 90)
+    Tracee(profile, 2, "kworker", 2, "kworker").wait(IDLE_KERNEL, "idle", 10 * SECOND)
+    return profile
+
+
 def ending_with_others(waits: int = 9 * SECOND, others: int = 0) -> Profile:
     """A thread waits for one that is not traced, and otherwise for another one."""
     profile = with_extremes(profile_of(chained(1, 1, waits, ("exporter-8", 8, "exporter"), own=READ, process="app")))
@@ -252,6 +266,7 @@ MINIMAL: dict[str, Callable[[], Profile]] = {
     "ends-with": ending_with_others,
     "holder": locked,
     "all-wait": all_waiting,
+    "calm": calm_host,
     "idle": serving,
     "unclear": unknown,
     "gil-main": held_by_gil,

@@ -624,7 +624,7 @@ __weak u64 object_of_fault(struct thread *t, struct object_work *work)
 /* Whether a wait outside of system calls, of the current thread, can be asked for. */
 static __always_inline bool finds_areas(const struct waiting_call *call)
 {
-	return task_regs && call->slot == OBJECT_SCHED &&
+	return task_regs && call->slot == OBJECT_SCHED && !is_shed(SHED_FAULTS) &&
 	       bpf_core_enum_value_exists(enum bpf_func_id___areas, BPF_FUNC_find_vma___areas);
 }
 

@@ -42,6 +42,7 @@ enum shed_bit {
 	SHED_WAKERS = 2,
 	SHED_LOCKS = 4,
 	SHED_IOCTLS = 8,
+	SHED_FAULTS = 16, /* addresses of page faults */
 };
 SHARED u32 shed;
 /* For how many samples one counts: user space makes samples rarer. */

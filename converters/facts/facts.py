@@ -19,7 +19,7 @@ from . import thresholds
 from .contention import Contention
 from .coordinators import coordinators
 from .gil import GilShare
-from .group_limits import limit_of
+from .group_limits import limit_of, memory_limit
 from .identity import kernel_ids
 from .memory_waits import OF_MEMORY
 from .runs import Runs
@@ -142,6 +142,10 @@ class Facts:
         if found and kind == HELD and self.group_limits:
             found = replace(found, limit=limit_of(found.what, self.group_limits, kernel_ids(pids)))
         return found
+
+    def memory_limit(self, pids: Iterable[int]) -> GroupLimit | None:
+        """The limit of memory that a control group of all these processes has reached."""
+        return memory_limit(self.group_limits, kernel_ids(pids))
 
     def is_idle(self, thread: Thread) -> bool:
         """Whether it is known to wait for work."""

@@ -15,11 +15,18 @@ def limit_of(what: WaitObject, limits: Sequence[GroupLimit], pids: Collection[in
     """The limit for which processes wait on this; None if they are in no group, or not all in one, that has reached it.
     ``pids``: the kernel's."""
     if what.kind in (LIMIT, SWAP):
-        found = [limit for limit in limits if limit.kind == MEMORY and limit.used]
-    elif what.kind in (FILE, FOLDER, DEVICE) and what.device:
-        found = [limit for limit in limits if _holds_back(limit, what.device)]
-    else:
+        return memory_limit(limits, pids)
+    if what.kind not in (FILE, FOLDER, DEVICE) or not what.device:
         return None
+    return _of_all([limit for limit in limits if _holds_back(limit, what.device)], pids)
+
+
+def memory_limit(limits: Sequence[GroupLimit], pids: Collection[int]) -> GroupLimit | None:
+    """The limit of memory that was reached most, of those for all of these processes."""
+    return _of_all([limit for limit in limits if limit.kind == MEMORY and limit.used], pids)
+
+
+def _of_all(found: Sequence[GroupLimit], pids: Collection[int]) -> GroupLimit | None:
     of_all = [limit for limit in found if pids and limit.pids and set(pids).issubset(limit.pids)]
     return max(of_all, key=lambda limit: (limit.part_used, limit.used, limit.cgroup, limit.name), default=None)
 

@@ -24,8 +24,11 @@ from .wait_functions import (
     LOCKS_BY_TIMER,
     LOCKS_OF_PROGRAMS,
     LOCKS_OF_STORAGE,
+    METADATA,
+    METADATA_LOCK,
     NO_PLACE,
     PYTHON_LOCKS,
+    ROW_LOCK,
     SLEEPS_OF_PROGRAMS,
     STORAGE_FILES,
     USER_LOCKS,
@@ -46,9 +49,9 @@ class Told:
 
     __slots__ = (
         *("asks", "bare", "file", "gpu", "in_brackets", "is_kernel", "is_library", "is_linked_lock"),
-        *("is_master", "is_named", "is_of_storage", "is_own", "is_placeholder", "is_plumbing", "is_python"),
+        *("is_master", "is_named", "is_own", "is_placeholder", "is_plumbing", "is_python"),
         *("is_script", "label", "located", "lock_by_timer", "lock_of_program", "mark", "name", "origin"),
-        *("parked", "path", "sleeps", "takes_python_lock", "tells", "user_lock", "waits_itself"),
+        *("parked", "path", "sleeps", "storage_lock", "takes_python_lock", "tells", "user_lock", "waits_itself"),
     )
 
     def __init__(self, frame: Frame, shared: Shared) -> None:
@@ -78,12 +81,19 @@ class Told:
         self.lock_of_program = _lock_of_program(frame)
         self.is_linked_lock = LINKED_LOCKS.match(self.label) is not None
         self.takes_python_lock = self.label.startswith(PYTHON_LOCKS)
-        self.is_of_storage = LOCKS_OF_STORAGE.fullmatch(self.label) is not None and is_in(frame, STORAGE_FILES)
+        self.storage_lock = _storage_lock(frame, self.label)
         self.is_master = is_master(frame)
         self.sleeps = _is_of_program(frame, SLEEPS_OF_PROGRAMS)
         self.asks = _is_of_program(frame, ASKS_OF_PROGRAMS)
         self.tells = bool(self.gpu or self.lock_by_timer or self.is_linked_lock or self.sleeps or self.asks)
         """Whether the frame tells what its thread waits for, though it is the program's."""
+
+
+def _storage_lock(frame: Frame, function: str) -> str:
+    """`METADATA_LOCK` or `ROW_LOCK` for a function of MariaDB that waits for it; "" for all others."""
+    if not LOCKS_OF_STORAGE.fullmatch(function) or not is_in(frame, STORAGE_FILES):
+        return ""
+    return METADATA_LOCK if METADATA.fullmatch(function) else ROW_LOCK
 
 
 def _file_lock(frame: Frame) -> str:
@@ -164,7 +174,7 @@ class Stacks:
             told = self._told[id(frame)] = self._find(frame)
             if told.is_kernel:
                 self._kernel.add(id(frame))
-            if told.parked or told.lock_of_program or told.is_of_storage or told.is_master:
+            if told.parked or told.lock_of_program or told.storage_lock or told.is_master:
                 self._marked.add(id(frame))
         return told
 

@@ -74,6 +74,7 @@ AT_WORK_SWITCHES = Threshold(5, "switches per second", "A process with fewer sle
 AT_WORK_CPU = Threshold(0.005, "cores", "A process that uses less, and switches seldom, does nothing.")
 SLIGHT = Threshold(0.02, "cores", "On a whole host, most processes that use less wait for work.")
 IDLE_CPU = Threshold(0.01, "cores, of all threads together", "What runs, or wants to, for less has nothing to do.")
+CALM_CORES = Threshold(0.05, "cores, of the whole host", "A host whose processes use less has nothing to do.")
 QUIET = Threshold(0.99, "share of time", "A thread with less in one wait that others end does something itself.")
 QUIET_BESIDE = Threshold(
     0.95, "share of time", "The same beside a quiet thread of its process: one of a pool, which had little to do."
@@ -337,6 +338,7 @@ JOBS_SHOWN = Limit(3, "jobs of a scan", "More are in the JSON.")
 GPU_LINES = Limit(3, "lines on GPUs and who has them open", "More are in the JSON.")
 SLICE_PLACES = Limit(8, "places of a process", "More in which its threads wait are only kinds of waits in slices.")
 SLICE_THREADS = Limit(16_384, "threads", "The slices of more are those of their processes.")
+HOT_NAMED = Limit(2, "functions of a row in which processes run", "More are in the JSON.")
 IDLE_NAMED = Limit(8, "names of idle processes", "More are counted.")
 WATCHED = Limit(3, "verdicts in a line of --watch", "The first is what matters; more are in the JSON.")
 WATCHED_JSON = Limit(50, "verdicts in an object of --watch", "A line of a log has to stay short.")

@@ -109,7 +109,12 @@ TIMED = frozenset(("pthread_cond_timedwait", "pthread_cond_clockwait"))
 STORAGE_FILES = re.compile(r"mariadbd|mysqld")
 ROW_LOCK = "lock_wait"
 """Name that stands for all functions of `LOCKS_OF_STORAGE` where a lock is named."""
-OF_DATABASES = frozenset((*LOCKS_BY_TIMER, *LOCKS_OF_PROGRAMS, ROW_LOCK))
+METADATA = re.compile(r"MDL_context::acquire_lock\w*")
+"""Those of `LOCKS_OF_STORAGE` that wait for the lock on the definition of a table, which any open transaction that has
+used the table holds (sql/mdl.cc)."""
+METADATA_LOCK = "MDL_context::acquire_lock"
+"""Name that stands for all functions of `METADATA` where a lock is named."""
+OF_DATABASES = frozenset((*LOCKS_BY_TIMER, *LOCKS_OF_PROGRAMS, ROW_LOCK, METADATA_LOCK))
 LIGHT_LOCKS = tuple(name for name in LOCKS_OF_PROGRAMS if name.startswith("LWLock"))
 """Functions that wait for locks that PostgreSQL takes for a short time, to protect its own data."""
 

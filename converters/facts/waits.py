@@ -41,7 +41,6 @@ from .wait_functions import (
     OF_PEER,
     PYTHON_LOCKS,
     QUEUES,
-    ROW_LOCK,
     SCRIPT_JOINS,
     SELECTS,
     SELECTS_FOR_PEER,
@@ -145,8 +144,8 @@ class _Below(NamedTuple):
     """The program's innermost function is one in which a process waits until it has to start others."""
     lock_of_program: str
     """The outermost one in the program's frames."""
-    is_of_storage: bool
-    """A function of the program takes locks of rows."""
+    storage_lock: str
+    """`METADATA_LOCK` or `ROW_LOCK`, if a function of the program takes such a lock: the innermost one; else ""."""
     script: Told | None
     """The innermost function of a script, if it is asked for; None if there is none."""
     placeholders: tuple[str, ...]
@@ -237,8 +236,8 @@ class _Below(NamedTuple):
         """The lock that another thread of the process frees."""
         if self.called.startswith(USER_LOCKS):
             return self.called
-        if self.called in TIMED and self.is_of_storage:
-            return ROW_LOCK
+        if self.called in TIMED and self.storage_lock:
+            return self.storage_lock
         if found := next((each.user_lock for each in self.library if each.user_lock), ""):
             return found
         if found := next((each.label for each in self.own if each.is_linked_lock), "") or self.lock_of_program:
@@ -330,12 +329,12 @@ def _below(parts: Parts) -> _Below:
     while first and parts.end - first < _LIBRARY_DEPTH and not user[first - 1].is_own:
         first -= 1
     library = tuple(user[first : parts.end])
-    lock, script, is_master, is_of_storage = "", None, False, False
+    lock, script, is_master, storage_lock = "", None, False, ""
     if parts.is_marked:
         own = user[max(first - _LIBRARY_DEPTH, 0) : first]
         lock = next((each.lock_of_program for each in own if each.lock_of_program), "")
         is_master = next((each.is_master for each in reversed(own) if not each.in_brackets), False)
-        is_of_storage = any(each.is_of_storage for each in own)
+        storage_lock = next((each.storage_lock for each in reversed(own) if each.storage_lock), "")
     if parts.called.startswith(PYTHON_LOCKS) or any(map(_TAKES_PYTHON_LOCK, library)):
         script = next((each for each in reversed(user) if each.is_python), None)
     return _Below(
@@ -347,7 +346,7 @@ def _below(parts: Parts) -> _Below:
         parts.parked,
         is_master,
         lock,
-        is_of_storage,
+        storage_lock,
         script,
         tuple(each.name for each in user) if user and all(map(_IS_PLACEHOLDER, user)) else (),
         bool(user),

@@ -103,7 +103,7 @@ class Shed(Remark):
     """Part of a measure that was left out from some time on, because the trace cost too much."""
 
     what: str
-    """``samples``, ``calls``, ``waker stacks``, ``wakers``, ``locks``, ``ioctls``."""
+    """``samples``, ``calls``, ``page faults``, ``waker stacks``, ``wakers``, ``locks``, ``ioctls``."""
     at: int
     """ns from the beginning of the trace."""
     times: int

@@ -6,6 +6,7 @@ from ..base.units import duration, share
 from ..facts import thresholds
 from ..facts.contention import SECOND, Contention
 from ..model.processes import THREAD_VARIABLES
+from ..rules.calm import Calm
 from ..rules.crowd import Crowd, shown
 from ..rules.pool_anew import Pool
 from ..rules.processes_anew import Started
@@ -89,6 +90,15 @@ def processes_anew(found: Started) -> str:
         f"{duration(found.wall // found.processes)} on average, and use or want {_cores(found.busy / found.trace)} "
         "together. To do the same in one process saves most of that."
     )
+
+
+def calm(found: Calm, trace: int) -> str:
+    """``Nothing is held up: the 45 processes use 0.02 cores together, and wait for work.``"""
+    used = f"{found.used / trace:.2f} cores" if trace else "hardly a core"
+    if found.processes == 1:
+        return f"Nothing is held up: the process uses {used}, and waits for work."
+    whom = f"the {found.processes:,} processes use {used} together, and wait"
+    return f"Nothing is held up: {whom} for work."
 
 
 def _creator(pattern: str) -> str:

@@ -20,6 +20,9 @@ _WORDS = {
     next_step.WHICH_IOCTLS: "which ioctls take so long, and on which devices",
     next_step.WHOLE_STACKS: "whole stacks",
     next_step.ALL_RANKS: "all ranks of this host: one may keep the others waiting",
+    next_step.WHAT_CULPRIT_RUNS: "what the process runs for which the others wait, as a flame graph",
+    next_step.WHAT_CULPRIT_WAITS_FOR: "what the process waits for that keeps the others waiting, step by step",
+    next_step.LONGER: "a longer scan, while something is slow",
     next_step.REST: "where the rest of the time goes",
 }
 

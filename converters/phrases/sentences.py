@@ -19,6 +19,7 @@ from ..model.steps import Steps
 from ..rules import (
     all_wait,
     busy,
+    calm,
     crowd,
     deadlock,
     for_others,
@@ -51,6 +52,7 @@ from ..rules.verdict import GPU, Verdict
 from . import cores, file_locks, gil, jobs, locks
 from .ends_with import ends_with
 from .steps import slow_steps
+from .wait_objects import reached
 from .words import Phrases, chain, listed, on_cores
 
 _FOR_MEMORY = {
@@ -66,6 +68,11 @@ class Sentences:
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self.words = Phrases(facts.threads, facts.ranks)
+
+    @property
+    def duration(self) -> int:
+        """ns that the trace took."""
+        return self._facts.duration
 
     def of(self, verdict: Verdict) -> str:
         """Sentence for a verdict."""
@@ -161,10 +168,12 @@ class Sentences:
         number = sum(number for _, number in detail.memory)
         much = shown_share(number, number, detail.samples)
         where = f", in {' → '.join(detail.frames)}" if detail.frames else ""
-        whom = self.words.subject(finding.threads)
+        whom, limit = self.words.subject(finding.threads), detail.limit
+        group = f"; control group {limit.cgroup}: {reached(limit)}" if limit else ""
+        of = f"{plural(detail.samples, 'sample')}{group}"
         return (
             f"{much[:1].upper()}{much[1:]} of the time on cores of {whom} goes into getting memory, which is short"
-            f"{where}: {', '.join(parts)} ({plural(detail.samples, 'sample')}); {self.words.on_cores_of(finding)}."
+            f"{where}: {', '.join(parts)} ({of}); {self.words.on_cores_of(finding)}."
         )
 
     def all_wait(self, verdict: Verdict) -> str:
@@ -300,6 +309,11 @@ def _gil(_: Sentences, verdict: Verdict) -> str:
     return gil.held_up_main(verdict.detail)
 
 
+def _calm(sentences: Sentences, verdict: Verdict) -> str:
+    assert isinstance(verdict.detail, calm.Calm)
+    return cores.calm(verdict.detail, sentences.duration)
+
+
 def _processes_anew(verdict: Verdict) -> str:
     assert isinstance(verdict.detail, processes_anew.Started)
     return cores.processes_anew(verdict.detail)
@@ -324,6 +338,7 @@ _BY_RULE: dict[str, Callable[[Sentences, Verdict], str]] = {
     reclaim.RULE: Sentences.reclaim,
     **dict.fromkeys((held_up.RULE, for_others.RULE, workers.RULE, longest.RULE), Sentences.waits),
     busy.RULE: Sentences.busy,
+    calm.RULE: _calm,
     all_wait.RULE: Sentences.all_wait,
     idle.RULE: Sentences.idle,
     processes_anew.RULE: lambda _, verdict: _processes_anew(verdict),

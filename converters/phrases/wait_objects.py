@@ -75,10 +75,15 @@ def _of_memory(found: On) -> str:
     limit = found.limit
     if limit is None:
         return text
-    what = f"{limit.name} {size(limit.limit)}, reached {_often(limit.used)}"
+    what = reached(limit)
     if found.what.kind == SWAP:
         return f"{text}, as control group {limit.cgroup} is at its memory limit ({what})"
     return f", at the memory limit of control group {limit.cgroup} ({what})"
+
+
+def reached(limit: GroupLimit) -> str:
+    """``memory.high 64 MiB, reached 3,201 times``"""
+    return f"{limit.name} {size(limit.limit)}, reached {_often(limit.used)}"
 
 
 def _often(number: int) -> str:

@@ -19,6 +19,7 @@ from ..facts.wait_functions import (
     LOCK_OF_FILE,
     LOCKS_BY_TIMER,
     LOCKS_OF_PROGRAMS,
+    METADATA_LOCK,
     ROW_LOCK,
     SERVERS,
     STARTED,
@@ -48,6 +49,7 @@ _KNOWN_LOCKS = {
     **dict.fromkeys(LOCKS_OF_PROGRAMS, "a lock of PostgreSQL"),
     **dict.fromkeys(LIGHT_LOCKS, "a lightweight lock of PostgreSQL (LWLock)"),
     ROW_LOCK: "a lock of MariaDB",
+    METADATA_LOCK: "a metadata lock of MariaDB (MDL)",
     LOCK_OF_FILE: "the lock of a file",
     **dict.fromkeys(LOCKS_BY_TIMER, "a lock of an SQLite database"),
 }

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 
 from ..facts import thresholds
-from . import all_wait, deadlock, gil_main, idle, unclear
+from . import all_wait, calm, deadlock, gil_main, idle, unclear
 from .finding import Finding
 from .verdict import Verdict
 
-_APART = frozenset((deadlock.RULE, all_wait.RULE, gil_main.RULE, idle.RULE, unclear.RULE))
+_APART = frozenset(each.RULE for each in (deadlock, all_wait, gil_main, calm, idle, unclear))
 """Rules whose verdicts come first for other reasons than their score, or tell of nothing that could be saved."""
 
 

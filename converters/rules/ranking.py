@@ -13,6 +13,7 @@ from ..facts.wait_kinds import EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, THREAD
 from . import (
     all_wait,
     busy,
+    calm,
     crowd,
     deadlock,
     ends_with,
@@ -342,6 +343,7 @@ def _idle_over_events(verdicts: Verdicts, _facts: Facts) -> Verdicts:
 
 
 DOMINANCE = (
+    Dominance(calm.RULE, tuple(sorted(calm.NEED_WORK)), "nobody has anything to do", calm.over_waits),
     Dominance(deadlock.RULE, ("*",), "nothing goes on behind it", _only_one_deadlock),
     Dominance(all_wait.RULE, ("*",), "nothing in its process goes on", _all_wait_over_waits),
     Dominance(idle.RULE, (for_others.RULE, workers.RULE), "event loops wait for work", _idle_over_events),

@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 from ..facts import thresholds
 from ..facts.facts import Facts
+from ..facts.runs import AT_LIMIT
 from ..facts.wait_sums import Thread
+from ..model.group_limits import GroupLimit
 from .finding import Key, by_time, running
 from .verdict import MEMORY, Verdict
 
@@ -26,6 +28,8 @@ class Reclaim(NamedTuple):
     """All of these threads."""
     frames: tuple[str, ...]
     """Place where most of it is done."""
+    limit: GroupLimit | None = None
+    """The limit of a control group that was reached; None if that is not known."""
 
     @property
     def share(self) -> float:
@@ -56,7 +60,9 @@ def _verdict(facts: Facts, members: list[Thread]) -> Verdict | None:
     if samples < thresholds.POLLS_SEEN or kinds.total() < thresholds.RECLAIMS * samples:
         return None
     finding = running(facts, members)
-    detail = Reclaim(tuple(kinds.most_common()), samples, max(places, key=lambda frames: (places[frames], frames)))
+    most = max(places, key=lambda frames: (places[frames], frames))
+    limit = facts.memory_limit(finding.pids) if AT_LIMIT in kinds else None
+    detail = Reclaim(tuple(kinds.most_common()), samples, most, limit)
     time = round((finding.time - finding.runnable) * detail.share)
     if time < thresholds.SIGNIFICANT * facts.active_wall:
         return None

@@ -8,6 +8,7 @@ from ..facts.facts import Facts
 from . import (
     all_wait,
     busy,
+    calm,
     crowd,
     deadlock,
     ends_with,
@@ -51,6 +52,7 @@ RULES: dict[str, Find] = {
         for_others,
         workers,
         busy,
+        calm,
         idle,
         holder,
         straggler,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ..facts import thresholds
 from ..facts.facts import Facts
@@ -16,14 +17,27 @@ from ..facts.wait_sums import Thread
 from ..model.waits_for import DEVICE, THREAD, Node, WaitGraph
 from ..phrases.sentences import Sentences
 from ..rules.busy import Busy
+from ..rules.finding import CPU
 from ..rules.ranking import judge
 from ..rules.verdict import IDLE, STILL, Verdict
+from .hot import NOTHING, Hot, hot_of, together
+from .nothing_to_do import has_nothing_to_do, needed_pids
 from .over_time import OverTime, over_time
 
 _End = tuple[Node, tuple[str, int], int]
 """End of waits: who waited; the name and the process that ended them, 0 for a device; the time in ns."""
 _Ends = dict[int, list[_End]]
 """Ends of waits by others, by the pid of who waited, as the kernel knows it."""
+
+
+class _Known(NamedTuple):
+    """What is known of a process beside its own facts."""
+
+    ends: _Ends
+    needed: frozenset[int]
+    """Processes for which others wait."""
+    is_awake: bool
+    """Whether it is not idle if something holds it up, though it does nothing."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +78,8 @@ class ProcessVerdict:
     """The verdicts on each of them that are of its kind."""
     over: OverTime | None = None
     """Time in each slice of the scan; None if that was not recorded."""
+    hot: Hot = NOTHING
+    """Functions in which they run, if the verdict is on that, or has no place."""
 
     @property
     def share(self) -> float | None:
@@ -93,7 +109,8 @@ def process_verdicts(facts: Facts, awake: Collection[int] = ()) -> list[ProcessV
     pids = {pid for pid, _ in facts.own if pid}
     graph = facts.recorded.graph if facts.recorded else None
     each, ends = Restricted(facts), _ends_by_pid(graph) if graph else {}
-    found = [_of(facts, each.of((pid,)), pid, ends, kernel_id(pid) in awake) for pid in sorted(pids)]
+    needed = needed_pids(graph, facts.duration) if graph else frozenset[int]()
+    found = [_of(facts, each.of((pid,)), pid, _Known(ends, needed, kernel_id(pid) in awake)) for pid in sorted(pids)]
     rows = _over_time(_together(found), facts) if facts.slices else _together(found)
     return sorted(rows, key=lambda each: (each.kind == IDLE, -each.score, -each.on_cpu, each.pids))
 
@@ -107,21 +124,26 @@ def _ends_by_pid(graph: WaitGraph) -> _Ends:
     return found
 
 
-def _of(facts: Facts, own: Facts, pid: int, ends: _Ends, is_awake: bool) -> ProcessVerdict:
+def _of(facts: Facts, own: Facts, pid: int, known: _Known) -> ProcessVerdict:
     judgement = judge(own)
     verdict = judgement.first
     finding = verdict.finding if verdict else None
     on_cpu = sum(times.on_cpu for times in own.threads.values())
     name = _name(own, pid)
-    is_held = is_awake and verdict is not None and verdict.wait_kind not in TOLD_BY_OTHERS
+    is_held = known.is_awake and verdict is not None and verdict.wait_kind not in TOLD_BY_OTHERS
     is_at_work = (pid in facts.at_work or is_held) and verdict is not None and verdict.kind not in (IDLE, STILL)
     if verdict is None or not is_at_work:
         return ProcessVerdict(name, (pid,), IDLE, 0, 0, on_cpu, 0.0, verdict)
     threads = finding.threads if finding else ()
     time, wall = _times(verdict)
-    ender = _ender(ends.get(kernel_id(pid), ()), threads, time)
+    ender = _ender(known.ends.get(kernel_id(pid), ()), threads, time)
+    if ender is None and not is_held and has_nothing_to_do(facts, verdict, known.needed):
+        return ProcessVerdict(name, (pid,), IDLE, 0, 0, on_cpu, 0.0, verdict)
     told, all_of = Sentences(own).of(verdict), (verdict,)
-    return ProcessVerdict(name, (pid,), verdict.kind, time, wall, on_cpu, verdict.score, verdict, ender, told, all_of)
+    hot = NOTHING if finding and finding.places and finding.kind != CPU else hot_of(own, (pid,))
+    return ProcessVerdict(
+        name, (pid,), verdict.kind, time, wall, on_cpu, verdict.score, verdict, ender, told, all_of, hot=hot
+    )
 
 
 def _over_time(rows: Iterable[ProcessVerdict], facts: Facts) -> list[ProcessVerdict]:
@@ -163,7 +185,8 @@ def _together(found: Iterable[ProcessVerdict]) -> list[ProcessVerdict]:
     """Merges those of one name that do the same in the same place; idle ones are told by their names only."""
     groups: dict[object, list[ProcessVerdict]] = defaultdict(list)
     for each in found:
-        where = () if each.kind == IDLE else (each.frames, each.kernel)
+        # What runs is told by its functions: processes of one name that run in several are one row.
+        where = () if each.kind == IDLE or each.hot.told else (each.frames, each.kernel)
         groups[name_pattern(each.name), each.kind, where].append(each)
     return [members[0] if len(members) == 1 else _merged(members) for members in groups.values()]
 
@@ -184,6 +207,7 @@ def _merged(members: Sequence[ProcessVerdict]) -> ProcessVerdict:
         _most(filter(None, (each.ender for each in members)), time),
         first.told,
         tuple(verdict for each in members for verdict in each.verdicts),
+        hot=together(each.hot for each in members),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..base.text import json_text
@@ -22,6 +22,7 @@ from ..summary.summarize import summarize
 from . import over_time
 from .cost import cost_json
 from .jobs import Jobs, jobs_report
+from .next_step import concerned, step_of_scan
 from .process_verdicts import Ender, ProcessVerdict, process_verdicts
 
 SCHEMA_VERSION = 1
@@ -39,6 +40,8 @@ class Report:
     jobs: Jobs
     facts: Facts = field(repr=False)
     """Facts of which the verdicts are made."""
+    concerned: int = 0
+    """Number of processes of which the first verdict tells; 0 if that is not known."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``json.dumps``. Times in ns, shares as fractions of 1, null when unknown."""
@@ -47,6 +50,7 @@ class Report:
             "processes": [process_json(each) for each in self.processes],
             "jobs": self.jobs.to_json(),
             "gpus": self.jobs.gpus_json(),
+            "concerned": self.concerned,
             "findings": [json_text(each) for each in self.findings],
             **cost_json(self.summary.comments),
             "summary": self.summary.to_json(),
@@ -61,10 +65,13 @@ def report_of(profile: Profile, chosen: Whom | None = None, awake: Collection[in
     """
     known = read(profile)
     summary = summarize(profile, chosen, known)
+    judgement = known.facts.once(judge)
+    processes = tuple(process_verdicts(known.facts, awake))
+    step = step_of_scan(summary.next_step, known.facts, judgement, processes)
     jobs = jobs_report(known.facts, told_as_late(summary.judged.verdicts))
-    return Report(
-        summary, tuple(process_verdicts(known.facts, awake)), _findings(known.facts, summary), jobs, known.facts
-    )
+    concerns = concerned(judgement.first) if judgement.first else ()
+    findings = _findings(known.facts, summary)
+    return Report(replace(summary, next_step=step), processes, findings, jobs, known.facts, len(concerns))
 
 
 def _findings(facts: Facts, summary: Summary) -> tuple[str, ...]:
@@ -91,6 +98,11 @@ def process_json(each: ProcessVerdict) -> dict[str, Any]:
         "score_ns": round(each.score),
         "frames": [json_text(frame) for frame in each.frames],
         "kernel_wait": json_text(each.kernel),
+        "runs_in": [
+            {"frames": [json_text(frame) for frame in frames], "samples": number}
+            for frames, number in each.hot.places[: thresholds.VALUES_SHOWN]
+        ],
+        "samples": each.hot.samples,
         "ended_by": each.ender and _ender_json(each.ender),
         "slices": over_time.to_json(each.over),
     }

@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 
 from ..base.text import json_text
 from ..facts import thresholds
+from ..facts.group_limits import limit_json
 from ..facts.identity import is_sum, kernel_id, kernel_ids, life_of
 from ..facts.wait_objects import on_json
 from ..facts.wait_sums import Place, Thread
 from ..model import Stack, ThreadTimes
+from ..model.group_limits import GroupLimit
 from ..model.locks import LockThread, LockTimes
 from ..model.processes import CpuLimit
 from ..rules.finding import Finding
@@ -95,6 +97,11 @@ def _(text: str) -> Any:
 @evidence_json.register
 def _(lock: LockTimes) -> Any:
     return {"name": json_text(lock.name), "kind": lock.kind, "pid": lock.pid}
+
+
+@evidence_json.register
+def _(limit: GroupLimit) -> Any:
+    return limit_json(limit)
 
 
 @evidence_json.register(Pool)

@@ -99,6 +99,14 @@ while True:
             key.fileobj.recv(1)
             left -= 1
 """
+FORKS = """
+import os, sys, time
+open(sys.argv[1], "w").write(str(os.getpid()))
+print(flush=True)
+while True:
+    try: os.fork() or os._exit(0)
+    except BlockingIOError: time.sleep(0.02)
+"""
 ASKS_SLOWLY = """
 import socket, sys, time
 made = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
@@ -216,6 +224,17 @@ def test_the_limit_of_a_disk(live: None, data: Path, tmp_path: Path, require: Re
         args = [convert, "--answer", str(tmp_path / "capture.pb.gz"), "--json"]
         again = json.loads(subprocess.run(args, check=True, capture_output=True).stdout)
         assert (again["group_limits"], again["answer"]) == (said["group_limits"], said["answer"])
+
+
+def test_processes_that_are_refused(live: None, tmp_path: Path, require: Require) -> None:
+    with group("pids", require) as folder:
+        (folder / "pids.max").write_text("1")
+        with program(FORKS, folder / "cgroup.procs") as (pid, _):
+            said = traced("trace-wall", pid, tmp_path, 2)
+        (limit,) = [each for each in said["group_limits"] if each["cgroup"].endswith(folder.name)]
+        assert (limit["kind"], limit["limit"], limit["pids"]) == ("processes", 1, [pid])
+        assert limit["used"] > 10
+        assert any(f"{folder.name} may have 1 process and threads (pids.max)" in text for text in said["comments"])
 
 
 def test_an_accept_queue_that_is_full(live: None, tmp_path: Path) -> None:

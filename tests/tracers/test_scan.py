@@ -106,3 +106,37 @@ def test_a_folder_in_the_way(recorded: list[Request], tmp_path: Path, capsys: py
     assert main(["-o", str(tmp_path / "scan.d")]) == 1
     assert "cannot be used" in capsys.readouterr().err
     assert not recorded
+
+
+@pytest.mark.parametrize(("options", "seconds"), [(("--watch", "60s"), 60), (("--watch", "5m", "-d", "600"), 300)])
+def test_a_scan_that_goes_on(recorded: list[Request], options: tuple[str, ...], seconds: float) -> None:
+    main([*options])
+    (request,) = recorded
+    assert (request.every, request.writers) == (seconds, 1)
+    assert request.duration == (600 if "-d" in options else None)
+    assert request.quiet, "its lines are data"
+    assert not find(request.measures, Timeline)
+
+
+def test_what_a_condition_keeps_has_events(
+    recorded: list[Request], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    main(["--watch", "10s", "--when", "lock > 50%"])
+    main(["--watch", "10s", "-o", "x-%H%M%S.d"])
+    assert all(find(each.measures, Timeline) for each in recorded)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--every", "60s"), "--watch in place of --every"),
+        (("--when", "lock > 50%"), "add --watch"),
+        (("--watch", "1s", "--when", "lok > 50%"), "at character 1, 'lok' is no quantity, but 'lock' is"),
+        (("--watch", "1s", "-o", "x.d"), "--watch needs a name for each interval"),
+        (("--live",), "--live needs a terminal"),
+    ],
+)
+def test_what_cannot_be_watched(options: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*options]) == 2
+    assert says in capsys.readouterr().err

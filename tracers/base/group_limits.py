@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ...converters.base.units import count, plural
 from ...converters.model.group_limits import (
     MEMORY,
     MOST_DEVICES,
@@ -160,6 +162,17 @@ class GroupLimits:
                     self._limited.append(group)
             found.append(folder)
         return found
+
+
+def refusals(limits: Iterable[GroupLimit]) -> list[str]:
+    """Sentences on groups that could make no process or thread any more: who was refused waits for nothing, but fails,
+    or tries again."""
+    return [
+        f"control group {limit.cgroup} may have {plural(limit.limit, 'process')} and threads ({limit.name}): "
+        f"{count(limit.used)} more {'was' if limit.used == 1 else 'were'} refused"
+        for limit in limits
+        if limit.kind == PROCESSES and limit.used
+    ]
 
 
 def limits_of(folder: bytes, controllers: frozenset[bytes]) -> list[_Limit]:

@@ -7,13 +7,12 @@ receive queue is the number of connections that are not accepted yet, and the se
 
 from __future__ import annotations
 
-import os
 import socket
 import struct
 import time
 from typing import NamedTuple
 
-from .addresses import LISTENS, address_text
+from .addresses import LISTENS, address_text, in_our_network
 
 _NETLINK_SOCK_DIAG, _BY_FAMILY, _REQUEST_DUMP = 4, 20, 0x301
 """include/uapi/linux/netlink.h and sock_diag.h."""
@@ -42,7 +41,7 @@ class Listener(NamedTuple):
 def listeners_of(pid: int) -> list[Listener]:
     """Sockets of a process's network namespace; [] if they cannot be asked for: in another one than ours."""
     try:
-        if not os.path.samestat(os.stat(f"/proc/{pid}/ns/net"), os.stat("/proc/self/ns/net")):
+        if not in_our_network(pid):
             return []
         return [each for family in (socket.AF_INET, socket.AF_INET6) for each in _dumped(family)]
     except OSError:

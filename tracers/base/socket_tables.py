@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ..outside.reads import head
-from .addresses import LISTENS, address_text
+from .addresses import LISTENS, address_text, in_our_network
 from .listeners import Listener, listeners_of
+from .socket_lookup import inode_of
 
 _MOST = 1 << 20
-"""Bytes of a table that are read; sockets beyond are not known."""
+"""Bytes of a table that are read; sockets beyond are only found by both of their ends, of TCP and in our namespace."""
 _DIGITS = 20
 """Digits of a number of 64 bits."""
 _KINDS = ("tcp", "tcp6", "udp", "udp6")
@@ -35,10 +36,16 @@ class SocketTables:
     """The sockets of one network namespace."""
 
     def __init__(
-        self, internet: Iterable[InternetSocket], paths: dict[int, str], listeners: Iterable[Listener] = ()
+        self,
+        internet: Iterable[InternetSocket],
+        paths: dict[int, str],
+        listeners: Iterable[Listener] = (),
+        *,
+        lookup: Callable[[str, str], int] | None = None,
     ) -> None:
         """``paths``: of Unix sockets that have one, by inode. ``listeners``: TCP sockets that listen, if their queues
-        are known."""
+        are known. ``lookup``: finds the inode of a TCP socket by both of its ends; None: all are in ``internet``."""
+        self._lookup = lookup
         self._by_inode = {socket.inode: socket for socket in internet if socket.inode}
         self._by_ends = {(each.protocol, each.local, each.remote): each for each in self._by_inode.values()}
         self.paths = paths
@@ -58,6 +65,8 @@ class SocketTables:
     def other_end(self, protocol: str, local: str, remote: str) -> int:
         """The inode of the socket whose ends are the other way round; 0: it is not in this namespace."""
         found = self._by_ends.get((protocol, remote, local))
+        if found is None and self._lookup and protocol == "tcp":
+            return self._lookup(remote, local)
         return found.inode if found else 0
 
     def listener(self, local: str, remote: str) -> Listener | None:
@@ -72,8 +81,11 @@ class SocketTables:
 
 def tables_of(pid: int) -> SocketTables:
     """Sockets of a process's network namespace, as far as they can be read."""
-    internet = [each for kind in _KINDS for each in parse_internet(head(pid, f"net/{kind}", _MOST) or b"", kind[:3])]
-    return SocketTables(internet, parse_unix(head(pid, "net/unix", _MOST) or b""), listeners_of(pid))
+    texts = {kind: head(pid, f"net/{kind}", _MOST) or b"" for kind in _KINDS}
+    internet = [each for kind, text in texts.items() for each in parse_internet(text, kind[:3])]
+    is_cut = any(len(text) >= _MOST for text in texts.values())
+    lookup = inode_of if is_cut and in_our_network(pid) else None
+    return SocketTables(internet, parse_unix(head(pid, "net/unix", _MOST) or b""), listeners_of(pid), lookup=lookup)
 
 
 def parse_internet(text: bytes, protocol: str) -> list[InternetSocket]:

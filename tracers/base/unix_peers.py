@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import struct
+
+from .addresses import in_our_network
 
 _NETLINK_SOCK_DIAG, _BY_FAMILY = 4, 20
 """include/uapi/linux/netlink.h and sock_diag.h."""
@@ -24,7 +25,7 @@ def peer_of(pid: int, inode: int) -> int:
     """The inode of the other end of a Unix socket of a process; 0 if it has none, or if that cannot be asked for: in
     another network namespace."""
     try:
-        if not os.path.samestat(os.stat(f"/proc/{pid}/ns/net"), os.stat("/proc/self/ns/net")):
+        if not in_our_network(pid):
             return 0
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as asked:
             asked.settimeout(_PATIENCE)

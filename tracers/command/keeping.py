@@ -60,7 +60,7 @@ class State:
     worked: list[int] = field(default_factory=list)
     """Processes that have been at work."""
     captured: int = 0
-    """When the last captured interval began, in ns."""
+    """Time in ns at which the last captured interval began; 0: there was none."""
 
 
 class Memory:

@@ -15,10 +15,9 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from ...converters.base.errors import StallscopeError
+from ...converters.scan.live.message import LAST
 from ..base.scope import Scope
 
-LAST = b"\n"
-"""Message after the last interval."""
 _RESTORED = b"\x1b[?1049l\x1b[?25h\x1b[0m"
 """Leaves the other screen of a terminal, shows the cursor, and ends colours (xterm's ctlseqs)."""
 

@@ -21,11 +21,11 @@ from rich.live import Live
 
 from ...converters.base.text import printable
 from ...converters.scan.live.keys import keys
+from ...converters.scan.live.message import LAST
 from ...converters.scan.live.message import read as read_message
 from ...converters.scan.live.state import State
 from ...converters.scan.live.view import lines, page
 from ..base import capabilities
-from .live_screen import LAST
 
 _LOOK = 0.5
 """Seconds after which it looks whether the tracer is still there."""
@@ -64,7 +64,7 @@ def _leave(_number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _begin(intervals: int) -> bytes | None:
-    """What comes within `_PATIENCE`; None if the trace has ended by then."""
+    """The bytes that come within `_PATIENCE`; None if the trace has ended by then."""
     with selectors.DefaultSelector() as selector:
         selector.register(intervals, selectors.EVENT_READ)
         if not selector.select(_PATIENCE):

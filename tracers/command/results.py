@@ -90,6 +90,9 @@ class Results:
     def _shows_idle(self) -> bool:
         return bool(self.graph.get("idle"))
 
+    def prepare(self) -> None:
+        """Imports what each interval needs."""
+
     def publish(self, profile: Profile) -> None:
         """Writes the files of an interval that is not the last one, and says so; without files, prints its table.
         StallscopeError like `write`."""

@@ -81,6 +81,7 @@ def traced(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...]
         kernel_addresses=given["kernel_addresses"],
         every=given.get("every"),
         publish=functools.partial(_publish, results, stem) if results.every else None,
+        prepare=results.prepare,
         budget=shown.budget,
         writers=results.writers,
         gives_up=True,

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...converters.base.errors import StallscopeError
@@ -28,11 +29,22 @@ if TYPE_CHECKING:
     from ...converters.model.next_step import NextStep, Whom
     from ...converters.scan.conditions.expression import Condition
     from ...converters.scan.conditions.holding import Holding
-    from ...converters.scan.line import Interval
     from ...converters.scan.report import Report
+    from ...converters.scan.watch.line import Interval
 
 NAME = "scan-%Y%m%d-%H%M%S.d"
 """Name of what --when keeps, if the user gives none."""
+
+
+_NEEDED = (
+    "...converters.scan.report",
+    "...converters.scan.watch.line",
+    "...converters.scan.conditions.holding",
+    "...converters.scan.live.message",
+    "networkx",
+    "json",
+)
+_FOR_CAPTURES = ("...converters.scan.page.page", "...converters.pprof.encoder", "...converters.pprof.schema")
 
 
 @dataclass(frozen=True)
@@ -88,6 +100,11 @@ class WatchResults(ScanResults):
         """Whether standard output is for data: lines that a program may read."""
         return True
 
+    def prepare(self) -> None:
+        """Imports what each interval needs: that takes longer than to judge it."""
+        for name in (*_NEEDED, *(_FOR_CAPTURES if self.folders or self.pages or self.paths else ())):
+            import_module(name, __package__)
+
     def publish(self, profile: Profile) -> None:
         """Keeps an interval if that is asked for, and prints its line. StallscopeError like `write`."""
         interval, error = self._interval(profile)
@@ -116,7 +133,7 @@ class WatchResults(ScanResults):
     def _interval(self, profile: Profile) -> tuple[Interval, StallscopeError | None]:
         """The interval, after it was kept; and why it could not be."""
         from ...converters.facts.identity import kernel_id
-        from ...converters.scan.line import Interval
+        from ...converters.scan.watch.line import Interval
 
         assert self.memory is not None, "it was planned"
         state = self.memory.load()

@@ -69,4 +69,4 @@ class Joined:
 
 
 Condition: TypeAlias = "Comparison | TextComparison | Not | Joined"
-"""What holds for a process, or does not."""
+"""Condition that holds for a process, or does not."""

@@ -121,7 +121,7 @@ class _Judged:
     def __init__(self, figures: Figures, kind: str, name: str) -> None:
         self._figures, self._kind, self.name = figures, kind, name
         self.values: dict[Quantity, Measured] = {}
-        """By what was asked for."""
+        """Values by what was asked for."""
 
     def holds(self, condition: Condition) -> bool | None:
         """None: it is not known."""

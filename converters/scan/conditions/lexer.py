@@ -28,9 +28,9 @@ class Token(NamedTuple):
 
     kind: str
     text: str
-    """As it was written; of a quoted one what is between the quotes."""
+    """Text as it was written; of a quoted one that between the quotes."""
     at: int
-    """Its place, from 1."""
+    """Place of its first character, from 1."""
 
 
 def tokens(text: str) -> list[Token]:

@@ -14,8 +14,11 @@ from ...facts.identity import kernel_id, shown_id
 from ...facts.wait_kinds import CORE
 from ...facts.wait_sums import Thread
 from ..conditions.holding import told
-from ..line import Interval, stamp
 from ..process_verdicts import Ender, ProcessVerdict
+from ..watch.line import Interval, stamp
+
+LAST = b"\n"
+"""Message after the last interval, in place of an object."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class LiveRow:
     where: str
     """Function in which they are held up, or run."""
     ended: str
-    """Who ends their waits, and how much of them."""
+    """Process or device that ends their waits, and how much of them."""
     told: str
     """The verdict as a sentence."""
     rule: str
@@ -51,11 +54,11 @@ class Message:
     time: str
     length: str
     head: str
-    """What was scanned."""
+    """Numbers of what was scanned."""
     answer: list[str]
     rows: list[LiveRow]
     notes: list[str]
-    """What was kept, why not, and what was lost."""
+    """Notes on what was kept, why nothing was, and what was lost."""
 
 
 def message_of(interval: Interval) -> dict[str, Any]:

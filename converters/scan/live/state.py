@@ -51,7 +51,7 @@ class State:
     """The newest interval, while another one is frozen."""
     is_done: bool = False
     notes: list[str] = field(default_factory=list)
-    """What the tracer said last."""
+    """Lines that the tracer said last."""
 
     def take(self, message: Message) -> None:
         """Takes in a new interval."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from stallscope.converters.facts.wait_functions import METADATA_LOCK
 from stallscope.converters.facts.waits import wait_of
 from stallscope.converters.model import Frame, Module, Stack
 from summary_profiles import EXE, FUTEX, LIBC, kernel, user
@@ -27,7 +28,8 @@ def script(*functions: tuple[str, str]) -> Stack:
     [
         (MARIADBD, ("handler::ha_index_read_map", "[mariadbd+0x1]"), "pthread_cond_timedwait", "lock", "lock_wait"),
         (MARIADBD, ("lock_wait(que_thr_t*)",), "pthread_cond_timedwait", "lock", "lock_wait"),
-        (MARIADBD, ("MDL_context::acquire_lock", "MDL_wait::wait"), "pthread_cond_timedwait", "lock", "lock_wait"),
+        (MARIADBD, ("MDL_context::acquire_lock", "MDL_wait::wait"), "pthread_cond_timedwait", "lock", METADATA_LOCK),
+        (MARIADBD, ("MDL_context::release_lock", "MDL_wait::wait"), "pthread_cond_timedwait", "thread", ""),
         (MARIADBD, ("handler::ha_index_read_map", "[mariadbd+0x1]"), "pthread_cond_wait", "thread", ""),
         (EXE, ("handler::ha_index_read_map",), "pthread_cond_timedwait", "thread", ""),
         (MARIADBD, ("Item_func_sleep::val_int()",), "pthread_cond_timedwait", "sleep", ""),

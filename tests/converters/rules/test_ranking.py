@@ -23,6 +23,7 @@ from verdict_profiles import (
     YIELD,
     all_waiting,
     blocked,
+    calm_host,
     deadlocked,
     ending_with_others,
     handing_on,
@@ -96,6 +97,12 @@ class Row(NamedTuple):
 
 
 ROWS = {
+    "nobody has anything to do": Row(
+        calm_host,
+        ["calm", "still"],
+        ["calm", "for-others", "still"],
+        lambda: calm_host(held=5 * SECOND),
+    ),
     "nothing goes on behind it": Row(
         lambda: held_by_gil(to=deadlocked(20, to=deadlocked())),
         ["deadlock", "still"],

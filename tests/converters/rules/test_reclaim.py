@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from stallscope.converters.model import Stack
+from stallscope.converters.model.group_limits import MEMORY, GroupLimit
 from stallscope.converters.phrases.sentences import Sentences
 from stallscope.converters.rules.reclaim import Reclaim, find
 from stallscope.converters.summary.summarize import summarize
@@ -46,3 +49,19 @@ def test_it_comes_before_what_runs() -> None:
     told = summarize(sampled(SWAP_IN, FREE_SOME)).answer
     assert "goes into getting memory" in told[0]
     assert summarize(sampled(TOUCH, COMPUTE)).judged.verdicts[0].rule == "busy"
+
+
+def test_the_limit_that_was_reached() -> None:
+    profile = sampled(SWAP_IN, FREE_SOME, COMPUTE)
+    limit = GroupLimit("/job", MEMORY, "memory.high", 64 << 20, 3, SECOND, [], [7])
+    profile.group_limits = [limit]
+    facts = facts_of(profile)
+    (verdict,) = find(facts)
+    assert isinstance(verdict.detail, Reclaim)
+    assert verdict.detail.limit == limit
+    assert "; control group /job: memory.high 64 MiB, reached 3 times); it runs" in Sentences(facts).of(verdict)
+    assert summarize(profile).to_json()["verdicts"][0]["evidence"]["limit"]["cgroup"] == "/job"
+    profile.group_limits = [replace(limit, pids=[8])]
+    (verdict,) = find(facts_of(profile))
+    assert isinstance(verdict.detail, Reclaim)
+    assert verdict.detail.limit is None

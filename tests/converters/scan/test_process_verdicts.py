@@ -4,7 +4,7 @@ import pytest
 from idle_hosts import CLIENT, LOOP, Host
 from stallscope.converters.scan.process_verdicts import ProcessVerdict, idle_names, process_verdicts
 from summary_profiles import EXE, LIBC, MS, READ, SECOND, Tracee, empty, facts_of, kernel, model_case, user
-from verdict_profiles import COMPUTE, FSYNC, one
+from verdict_profiles import COMPUTE, FSYNC, LOCK, one
 from wait_graphs import chained, profile_of, with_extremes
 
 RECV = (*user(EXE, "main", "ask"), *user(LIBC, "recv"), *kernel("__x64_sys_recvfrom", "unix_stream_read_generic"))
@@ -84,3 +84,14 @@ def test_a_device_can_end_waits() -> None:
     (row,) = process_verdicts(facts_of(profile))
     assert row.ender
     assert (row.ender.name, row.ender.pids) == ("[interrupt nvme0q1]", ())
+
+
+def test_a_process_that_hangs_is_idle_unless_it_is_known_to_be_awake() -> None:
+    """A process that only waits for others is idle in any case."""
+    profile = empty()
+    Tracee(profile, 1, "hangs", 1, "hangs").wait(LOCK, "interruptible", 10 * SECOND, 1)
+    Tracee(profile, 2, "cron", 2, "cron").wait(READ, "interruptible", 10 * SECOND, 1)
+    facts = facts_of(profile)
+    assert {each.name: each.kind for each in process_verdicts(facts)} == {"hangs": "idle", "cron": "idle"}
+    found = process_verdicts(facts, (1, 2))
+    assert {each.name: (each.kind, each.share) for each in found} == {"hangs": ("lock", 1.0), "cron": ("idle", None)}

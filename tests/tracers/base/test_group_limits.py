@@ -15,7 +15,7 @@ from stallscope.converters.model.group_limits import (
     GroupLimit,
 )
 from stallscope.tracers.base import group_limits
-from stallscope.tracers.base.group_limits import GroupLimits, disk_and_parts, limits_of
+from stallscope.tracers.base.group_limits import GroupLimits, disk_and_parts, limits_of, refusals
 
 SECOND_VERSION: frozenset[bytes] = frozenset()
 
@@ -150,3 +150,13 @@ def test_what_is_on_a_disk(tmp_path: Path) -> None:
         (place / "dev").write_text(f"{number}\n")
     assert disk_and_parts("8:0", tmp_path) == ["8:0", "8:1", "253:0"]
     assert disk_and_parts("9:9", tmp_path) == ["9:9"]
+
+
+def test_processes_that_were_refused() -> None:
+    limit = GroupLimit("/job", PROCESSES, "pids.max", 100, 9, 10**9)
+    one = GroupLimit("/one", PROCESSES, "pids.max", 1, 1, 10**9)
+    others = [GroupLimit("/", PROCESSES, "pids.max", 100, 0, 10**9), GroupLimit("/", MEMORY, "memory.max", 1, 9, 10**9)]
+    assert refusals([limit, *others, one]) == [
+        "control group /job may have 100 processes and threads (pids.max): 9 more were refused",
+        "control group /one may have 1 process and threads (pids.max): 1 more was refused",
+    ]

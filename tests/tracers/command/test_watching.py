@@ -19,18 +19,20 @@ from verdict_profiles import LOCK
 TIMES = "x-%Y%m%d-%H%M%S"
 
 
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
 def plan(*outputs: Path | str, **given: object) -> WatchResults:
     values: dict[str, Any] = {
         **dict.fromkeys(("force", "per_thread", "as_json", "merge", "verbose", "idle", "children"), False),
         **dict.fromkeys(("graph", "name", "cgroup", "critical", "when"), None),
+        **dict.fromkeys(("pids", "tids", "command"), ()),
+        **dict.fromkeys(("every", "pause"), 1.0),
         "mode": 0o600,
         "by": "process",
-        "pids": (),
-        "tids": (),
         "everything": True,
-        "command": (),
-        "every": 1.0,
-        "pause": 1.0,
         "keep": 3,
         "keep_bytes": 1 << 30,
         "outputs": tuple(map(str, outputs)),
@@ -53,9 +55,7 @@ def stuck(time: int = SECOND) -> Profile:
     return profile
 
 
-def test_without_outputs_there_are_only_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                                              capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
-    monkeypatch.chdir(tmp_path)
+def test_without_outputs_there_are_only_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = plan()
     results.publish(at(0))
     results.write(at(1))
@@ -113,8 +113,7 @@ def test_there_is_a_pause_between_two_captures(tmp_path: Path, capsys: pytest.Ca
     assert all("when: " in line for line in lines)
 
 
-def test_the_name_of_what_a_condition_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_the_name_of_what_a_condition_keeps(tmp_path: Path) -> None:
     plan(when="lock > 10%").publish(at(0))
     (folder,) = tmp_path.iterdir()
     assert folder.name.startswith("scan-2023111")

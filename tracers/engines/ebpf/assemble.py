@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ....converters.base.collection import no_collection
 from ....converters.model import Labels, Profile, Sample, Stack
+from ...base.group_limits import refusals
 from ...kernel.records import RUNNING
 from ...symbols.lines import LineTool
 from ..rows import Row
@@ -100,6 +101,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         lost=lost,
         comments=[
             *said,
+            *refusals(capture.group_limits),
             *completeness(reached, cut, "the time" if capture.columns[0].unit == "nanoseconds" else "what was counted"),
             *(capture.tables.notes(late, reached.total()) if capture.tables else ()),
         ],

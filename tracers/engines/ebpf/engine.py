@@ -129,6 +129,10 @@ class Ebpf(Engine):
                 if request.every and request.publish:
                     publish = _publisher(request, request.publish, progress)
                     session.cut_every(request.every, publish, request.writers)
+                    if request.prepare:
+                        from . import assemble  # noqa: F401
+
+                        request.prepare()
 
                 def show(threads: int, stacks: int, lost: int) -> None:
                     if scope.waits and scope.name is not None:

@@ -10,6 +10,7 @@ from ...base.conditions import Conditions
 from ...base.scope import Scope
 from ...images.maps import Mapping
 from ...kernel.process_events import Event, Exec, Exit, Fork, Mmap
+from ...kernel.records import ThreadRecord
 from ...symbols.process import ProcessSpaces
 from .later_ranks import LaterRanks
 from .unwinding import Unwinding
@@ -22,6 +23,8 @@ class Following:
         """``to_adopt``: processes that exist, and are to be read soon."""
         self._scope, self._spaces, self._conditions, self._to_adopt = scope, spaces, conditions, to_adopt
         conditions.later = LaterRanks(spaces, conditions)
+        self._gone: set[int] = set()
+        """Processes that had exited at the last boundary."""
 
     def adopt(self, pid: int) -> None:
         """Reads what a live process is like."""
@@ -36,6 +39,14 @@ class Following:
                 self._forked(event)
             elif every or event.pid in self._spaces.processes:
                 self._changed(event, unwinding)
+
+    def forget(self, threads: Iterable[ThreadRecord]) -> None:
+        """Forgets the processes that had exited before the interval began whose ``threads`` these are."""
+        gone = {pid for pid, process in self._spaces.processes.items() if process.exited}
+        left = (gone & self._gone) - {record.thread.key.tgid for record in threads if not record.exited}
+        self._gone = gone - left
+        self._spaces.forget(left)
+        self._conditions.forget(left)
 
     def _forked(self, event: Fork) -> None:
         spaces = self._spaces

@@ -39,6 +39,8 @@ class Intervals:
         """Processes that write profiles, and the bytes that each may take."""
         self.ours: set[int] = set()
         """The processes that wrote profiles in the present interval. Later, their ids may be those of others."""
+        self.beside: set[int] = set()
+        """Processes that these have started."""
         self.failed = 0
         """Profiles that were not written."""
         self.late = 0
@@ -75,8 +77,13 @@ class Intervals:
             return True
         return len(self._writers) < self._most and self.taken * _MUCH < self._engine.options.memory
 
-    def passed(self) -> None:
-        """The interval that ended at the boundary has been read completely."""
+    def note(self, threads: Sequence[ThreadRecord]) -> None:
+        """Takes in which processes there were in the present interval."""
+        self.beside = started_by(self.ours, self.beside, threads)
+
+    def passed(self, threads: Sequence[ThreadRecord] = ()) -> None:
+        """The interval that ended at the boundary has been read completely; it had these threads."""
+        self.note(threads)
         self.boundary = self._next
         store_u64(self._memory, 0, self.boundary)
         self._next = 0

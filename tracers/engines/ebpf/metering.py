@@ -18,12 +18,13 @@ from ...outside.starting import KERNEL_TICKS, USER_TICKS, stat_of
 
 WINDOW, PAUSE = 0.1, 0.4
 """Seconds of a window, and between two."""
-SAMPLES, CALLS, WAKERS, LOCKS, IOCTLS, WAITS, OTHERS, TRACER = (
+SAMPLES, CALLS, WAKERS, LOCKS, IOCTLS, FAULTS, WAITS, OTHERS, TRACER = (
     "samples",
     "calls",
     "wakers",
     "locks",
     "ioctls",
+    "page faults",
     "waits",
     "others",
     "tracer",
@@ -35,6 +36,7 @@ _PARTS = {
     "wakeup": WAKERS,
     "locks": LOCKS,
     "ioctl": IOCTLS,
+    "page_fault": FAULTS,
     "sched": WAITS,
     "scope": WAITS,
 }

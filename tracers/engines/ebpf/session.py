@@ -31,7 +31,7 @@ from .costing import Costing
 from .folding import Folding
 from .following import Following
 from .interpreters import Interpreters
-from .intervals import Intervals, started_by
+from .intervals import Intervals
 from .lives import Lives
 from .locks import lock_rows
 from .measures.protocol import Collector, Ended, rows_of
@@ -78,11 +78,7 @@ class Session:
         self._next_look = 0.0
         self._bounds: Bounds | None = None
         """Once the trace begins."""
-        self._gone: set[int] = set()
-        """Processes that had exited at the last boundary."""
         self._folding: Folding | None = None
-        self._beside: set[int] = set()
-        """Processes that those that write intervals have started."""
         self.intervals: Intervals | None = None
         self._process_events: ProcessEvents | None = None
         try:
@@ -195,7 +191,7 @@ class Session:
             self._folding.poll(lambda: None, self._own_processes(), FOREVER)
         threads = [since_boundary(record, boundary, part.began) for record in sink.threads(records)]
         if self.intervals:
-            self._beside = started_by(self.intervals.ours, self._beside, threads)
+            self.intervals.note(threads)
         # A program that ran when the others were stopped may have counted a switch that came a little later.
         end = max(self._engine.stopped, *(record.end for record in threads), 0)
         capture = self._capture(sink, threads, part, end)
@@ -215,8 +211,7 @@ class Session:
         self._catch_up(sink)
         records = sink.take_interval(part.began, at, without_event)
         threads = [since_boundary(record, intervals.boundary, part.began) for record in records]
-        self._beside = started_by(intervals.ours, self._beside, threads)
-        intervals.passed()
+        intervals.passed(threads)
         for collector in collectors:
             collector.ends(at)
 
@@ -231,17 +226,9 @@ class Session:
         if self._folding:
             self._folding.reset()
         self._file_locks.next()
-        self._forget(threads)
+        self._following.forget(threads)
         lost = self._process_events.lost if self._process_events else 0
         return Part(at, part.wall + at - part.began, engine.counters(), lost)
-
-    def _forget(self, threads: list[ThreadRecord]) -> None:
-        """Forgets the processes that had exited before the interval began whose ``threads`` these are."""
-        gone = {pid for pid, process in self._spaces.processes.items() if process.exited}
-        left = (gone & self._gone) - {record.thread.key.tgid for record in threads if not record.exited}
-        self._gone = gone - left
-        self._spaces.forget(left)
-        self._conditions.forget(left)
 
     def _begin(self, ends: Ends, bounds: Bounds) -> Part:
         if self._launch:
@@ -350,7 +337,7 @@ class Session:
     def _own_processes(self) -> set[int]:
         """Processes that are not part of what is traced."""
         found = CLIENT.pids | self._scope.ours | (self._unwinding.loader.pids if self._unwinding else set())
-        return found | self._beside | (self.intervals.ours if self.intervals else set())
+        return found | (self.intervals.ours | self.intervals.beside if self.intervals else set())
 
     def _capture(self, sink: RecordSink, threads: list[ThreadRecord], part: Part, end: int) -> Capture:
         """Capture of these threads from the beginning of ``part`` to ``end``, after the measures were read."""

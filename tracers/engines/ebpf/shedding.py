@@ -1,7 +1,7 @@
 """Leaves out parts of a trace that costs more than its budget: what loses least goes first, the accounts never.
 
-Samples become rarer; functions that are called most lose their probes; then where threads wake others, who wakes them,
-locks, ioctls. What was measured until then is kept.
+Samples become rarer; functions that are called most lose their probes; then the addresses of page faults, where threads
+wake others, who wakes them, locks, ioctls. What was measured until then is kept.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from ....converters.model.remarks import Shed
 from ...kernel.bpfobject import Object
 from .measures.protocol import Collector
-from .metering import CALLS, IOCTLS, LOCKS, OTHERS, SAMPLES, STEP, TRAP, WAKERS, Window
+from .metering import CALLS, FAULTS, IOCTLS, LOCKS, OTHERS, SAMPLES, STEP, TRAP, WAKERS, Window
 
 if TYPE_CHECKING:
     from .measures.calls import CallsCollector
@@ -25,7 +25,7 @@ _WEIGHTS = (2, 4, 8)
 WORTH = 0.05
 """Share of the cost that a step has to save: where others are what costs, nothing is lost in vain."""
 WAKER_STACKS = "waker stacks"
-_BITS = {WAKER_STACKS: 1, WAKERS: 2, LOCKS: 4, IOCTLS: 8}
+_BITS = {WAKER_STACKS: 1, WAKERS: 2, LOCKS: 4, IOCTLS: 8, FAULTS: 16}
 """enum shed_bit of bpf/include/maps.bpf.h."""
 _OF_STACKS = 0.6
 """Share of a wake-up's cost that its stacks have: 700 of 1,070 ns measured."""
@@ -96,6 +96,7 @@ class Shedder:
                     yield _Step(SAMPLES, left, samples.halve)
         if self._calls and self._calls.leaving and self._calls.probed and CALLS in cost:
             yield from self._functions(self._calls.leaving, self._calls.probed, window, passed)
+        yield from self._flag(FAULTS, _OF_PROGRAMS * cost.get(FAULTS, 0.0))
         wakers = cost.get(WAKERS, 0.0)
         yield from self._flag(WAKER_STACKS, _OF_STACKS * wakers)
         yield from self._flag(WAKERS, (1 - _OF_STACKS) * _OF_PROGRAMS * wakers)

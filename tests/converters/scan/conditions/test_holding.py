@@ -44,7 +44,7 @@ def held(condition: str, profile: Profile, pids: tuple[int, ...] | None = None) 
     ],
 )
 def test_processes_for_which_it_holds(condition: str, pids: list[int]) -> None:
-    """Of threads that are not there nothing is known, and nothing holds that depends on it."""
+    """Nothing holds that depends on threads that are not there."""
     assert sorted(each.pid for each in held(condition, three_troubles())) == pids
 
 

@@ -46,23 +46,25 @@ def test_and_binds_more_than_or_and_not_more_than_both() -> None:
     assert parse("not (lock > 50% and cores < 2)") == Not(Joined("and", (LOCK, CORES)))
 
 
+QUANTITY = "a quantity such as blocked(main), or 'verdict', 'name', 'not' or '('"
+WHOSE = "main, workers, process or a quoted name of threads such as 'io-*'"
+TIME = "a share such as 50%, or a time such as 200ms"
+
+
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
-        ("", "at character 1, a quantity such as blocked(main), or 'verdict', 'name', 'not' or '(' is expected, not the end"),
+        ("", f"at character 1, {QUANTITY} is expected, not the end"),
         ("blockd(main) > 5%", "at character 1, 'blockd' is no quantity, but 'blocked' is"),
-        ("lock > 5% and", "at character 14, a quantity such as blocked(main), or 'verdict', 'name', 'not' or '(' is expected, "
-                          "not the end"),
-        ("and > 5%", "at character 1, a quantity such as blocked(main), or 'verdict', 'name', 'not' or '(' is expected, "
-                     "not 'and'"),
+        ("lock > 5% and", f"at character 14, {QUANTITY} is expected, not the end"),
+        ("and > 5%", f"at character 1, {QUANTITY} is expected, not 'and'"),
         ("lock 5%", "at character 6, one of > >= < <= == != is expected, not '5%'"),
         ("lock > main", "at character 8, a share such as 50%, or a time such as 200ms is expected, not 'main'"),
-        ("lock > 5", "at character 8, '5' is not what lock is compared with: a share such as 50%, or a time such as 200ms"),
+        ("lock > 5", f"at character 8, '5' is not what lock is compared with: {TIME}"),
         ("cores > 5%", "at character 9, '5%' is not what cores is compared with: a number such as 2 or 0.5"),
         ("longest > 5%", "at character 11, '5%' is not what longest is compared with: a time such as 200ms or 1.5s"),
         ("share > 5ms", "at character 9, '5ms' is not what share is compared with: a share such as 50%"),
-        ("lock(boss) > 5%", "at character 6, main, workers, process or a quoted name of threads such as 'io-*' is expected, "
-                            "not 'boss'"),
+        ("lock(boss) > 5%", f"at character 6, {WHOSE} is expected, not 'boss'"),
         ("lock(main > 5%", "at character 11, ')' is expected, not '>'"),
         ("(lock > 5%", "at character 11, 'and', 'or' or ')' is expected, not the end"),
         ("lock > 5%)", "at character 10, 'and', 'or' or the end is expected, not ')'"),
@@ -70,8 +72,7 @@ def test_and_binds_more_than_or_and_not_more_than_both() -> None:
         ("share(main) > 5%", "at character 6, one of > >= < <= == != is expected, not '('"),
         ("verdict == locks", "at character 12, 'locks' is no kind of verdict, but 'lock' is"),
         ("verdict > lock", "at character 9, '==' or '!=' is expected, not '>'"),
-        ("name == train", "at character 9, a quoted name such as 'train*' is expected, "
-                          "not 'train'"),
+        ("name == train", "at character 9, a quoted name such as 'train*' is expected, not 'train'"),
         ("__import__('os')", "at character 1, '__import__' is no quantity"),
     ],
 )  # fmt: skip

@@ -7,9 +7,9 @@ from scans import HOSTILE, scanned_host, three_troubles
 from stallscope.converters.facts import thresholds
 from stallscope.converters.model import Frame, Profile
 from stallscope.converters.scan.conditions.holding import Holding
-from stallscope.converters.scan.line import Interval
 from stallscope.converters.scan.live.message import Message, message_of, read
 from stallscope.converters.scan.report import report_of
+from stallscope.converters.scan.watch.line import Interval
 from summary_profiles import SECOND, Tracee
 from verdict_profiles import FSYNC, one
 

@@ -20,9 +20,7 @@ from stallscope.converters.scan.live.state import (
 )
 
 
-def row(
-    name: str, pid: int, kind: str = "io", share: float | None = 0.5, cores: float = 0.1, score: float = 1.0
-) -> LiveRow:
+def row(name: str, pid: int, kind: str, share: float | None, *, cores: float = 0.1, score: float = 1.0) -> LiveRow:
     return LiveRow(name, [pid], kind, share, cores, score, "fsync", "", "told", "rule", ["main"], [], [], 0)
 
 
@@ -30,7 +28,11 @@ def message(*rows: LiveRow, time: str = "now") -> Message:
     return Message(time, "2 s", "4 processes", ["an answer"], list(rows), [])
 
 
-ROWS = (row("c", 3, "idle", None, 0.0, 0.0), row("a", 2, "lock", 0.2, 1.5, 9.0), row("b", 1, "cpu", 0.9, 0.5, 4.0))
+ROWS = (
+    row("c", 3, "idle", None, cores=0.0, score=0.0),
+    row("a", 2, "lock", 0.2, cores=1.5, score=9.0),
+    row("b", 1, "cpu", 0.9, cores=0.5, score=4.0),
+)
 
 
 def state(*keys: str) -> State:
@@ -85,7 +87,7 @@ def test_typing() -> None:
 
 def test_escapes_can_be_searched() -> None:
     made = State()
-    made.take(message(row("x\x1by", 1)))
+    made.take(message(row("x\x1by", 1, "io", 0.5)))
     press(made, ["/", *"\\x1b"])
     assert len(made.rows()) == 1
 
@@ -111,9 +113,9 @@ def test_a_row_is_chosen(keys: tuple[str, ...], name: str) -> None:
 
 def test_the_chosen_row_stays_chosen_when_rows_move() -> None:
     made = state(DOWN)
-    made.take(message(row("z", 9, score=99.0), *ROWS))
+    made.take(message(row("z", 9, "io", 0.5, score=99.0), *ROWS))
     assert made.rows()[made.place(made.rows())].name == "b"
-    renamed = message(row("z", 9, score=99.0), row("renamed", 1, score=0.5))
+    renamed = message(row("z", 9, "io", 0.5, score=99.0), row("renamed", 1, "io", 0.5, score=0.5))
     made.take(renamed)
     assert made.rows()[made.place(made.rows())].name == "renamed"
     made.take(message(ROWS[0]))

@@ -4,18 +4,19 @@ import pytest
 from rich.cells import cell_len
 from scans import HOSTILE, scanned_host
 from stallscope.converters.rules.verdict import KINDS
-from stallscope.converters.scan.line import Interval
 from stallscope.converters.scan.live.message import LiveRow, Message, message_of, read
 from stallscope.converters.scan.live.state import ENTER, State
 from stallscope.converters.scan.live.view import HELP, lines, page
 from stallscope.converters.scan.report import report_of
+from stallscope.converters.scan.watch.line import Interval
 
 
 def row(pid: int, name: str = "train", kind: str = "lock") -> LiveRow:
     threads = [["main", str(pid), "1.0 %", "0.0 %", "99.0 %", "futex_wait"]]
     where = "topk → futex_wait"
-    return LiveRow(name, [pid], kind, 0.5, 0.1, 1.0, where, "feed (pid 9): 80.0 %", "It waits.", "held-up", ["main", "topk"],
-                   ["do_futex", "futex_wait"], threads, 3)  # fmt: skip
+    stacks = ["main", "topk"], ["do_futex", "futex_wait"]
+    ended = "feed (pid 9): 80.0 %"
+    return LiveRow(name, [pid], kind, 0.5, 0.1, 1.0, where, ended, "It waits.", "held-up", *stacks, threads, 3)
 
 
 def shown(state: State, width: int = 80, height: int = 24) -> list[str]:
@@ -114,4 +115,4 @@ def test_hostile_and_wide_names() -> None:
     shown(made)
     made.press(ENTER)
     shown(made, 40, 60)
-    shown(state(row(1, "名" * 30), row(2, "e\u0301" * 30)))
+    shown(state(row(1, "名" * 30), row(2, "e\u0301" * 30), row(3, "\x1b[2J\u202e")))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import struct
+import sys
 import time
 from collections.abc import Iterator
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from stallscope.tracers.engines.ebpf import intervals as module
-from stallscope.tracers.engines.ebpf.intervals import Intervals
+from stallscope.tracers.engines.ebpf.intervals import Intervals, started_by
 from stallscope.tracers.kernel.bpfobject import Object
+from stallscope.tracers.kernel.records import ThreadRecord
 
 EVERY = 0.6
 
@@ -144,3 +147,45 @@ def test_there_are_few_writers_and_one_that_takes_much_is_alone(made: tuple[Inte
     assert not intervals._may_write()
     intervals._reap(0)
     assert intervals._may_write()
+
+
+def test_a_number_of_writers_of_the_user(loaded: Object) -> None:
+    engine = SimpleNamespace(object=loaded, began=time.monotonic_ns(), options=SimpleNamespace(memory=400))
+    intervals = Intervals(engine, EVERY, most=1)  # type: ignore[arg-type]
+    end, write = os.pipe()
+
+    def wait() -> None:
+        os.close(write)
+        os.read(end, 1)
+
+    intervals.write(wait, 1)
+    assert not intervals._may_write()
+    os.close(write)
+    intervals.close()
+
+
+def test_a_writer_ends_when_nobody_reads_what_it_says(made: tuple[Intervals, Object]) -> None:
+    """A writer that did not end would go on as a second tracer."""
+    intervals, _ = made
+
+    def publish() -> None:
+        end, write = os.pipe()
+        os.close(end)
+        sys.stdout = os.fdopen(write, "w")
+        sys.stdout.write("a line")
+
+    intervals.write(publish)
+    intervals._reap(0)
+    assert intervals.failed == 0
+
+
+def life(tgid: int, creator: int = 0) -> ThreadRecord:
+    key = SimpleNamespace(tgid=tgid)
+    return cast(ThreadRecord, SimpleNamespace(thread=SimpleNamespace(key=key, creator=creator)))
+
+
+def test_what_writers_start_is_known_with_its_descendants() -> None:
+    threads = [life(5), life(7, 90), life(8, 7), life(8, 8), life(9, 5), life(10, 11)]
+    assert started_by({90}, set(), threads) == {7, 8}
+    assert started_by({91}, {7, 8, 11}, threads) == {7, 8, 10}, "11 has ended"
+    assert started_by({91}, set(), threads) == set()

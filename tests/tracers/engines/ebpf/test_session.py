@@ -120,7 +120,9 @@ def test_accounts_are_added_up_once_their_process_is_known(
     part: Any = SimpleNamespace()
     for events, announced in ((None, 0), (30, 0), (30, 20), (30, 40), (None, 40)):
         monkeypatch.setattr(made, "_process_events", events and SimpleNamespace(until=events))
-        monkeypatch.setattr(made, "intervals", SimpleNamespace(due=lambda: 0, announced=announced, ours=set()))
+        monkeypatch.setattr(
+            made, "intervals", SimpleNamespace(due=lambda: 0, announced=announced, ours=set(), beside=set())
+        )
         assert made._keep_within(bounds, RecordSink(), part, None) is part
     assert asked == [FOREVER, 30, 20, 30, 40]
 

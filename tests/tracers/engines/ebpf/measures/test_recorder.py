@@ -260,3 +260,39 @@ def test_lives_of_one_id() -> None:
     ]
     spans = found.scheduling.blocked
     assert [found.places[i].origin.tgid for i in spans["stack"]] == [1, 3]
+
+
+def test_an_interval_has_its_own_events() -> None:
+    """A wait that crosses its begin began before it; what was read of the time after its end is not part of it."""
+    kernel = Kernel()
+    kernel.switch(0, -500, 7, 0)
+    kernel.switch(0, 100, 0, 7, out=BEGAN - 500, woken=BEGAN - 20, ustack=3, what=1)
+    kernel.recorder.take()
+    kernel.switch(0, 200, 7, 0)
+    kernel.switch(1, 900, 8, 0)
+    kernel.recorder.take()
+    kernel.recorder.begin(BEGAN)
+    kernel.recorder.within(BEGAN, BEGAN + 900)
+    lives = [thread(7, out=BEGAN + 200, phase=records.BLOCKED, stack=4)]
+    events = kernel.finish(*lives).scheduling
+    assert events.switches["time"].tolist() == [100, 200]
+    assert (events.begin, events.dropped) == (0, 0)
+    spans = events.blocked
+    assert spans["begin"].tolist() == [-1, 200]
+    assert spans["woken"].tolist() == [1, 0]
+    assert spans["end"].tolist() == [100, OPEN]
+
+
+def test_the_next_interval_knows_nothing_of_what_was_lost_before() -> None:
+    kernel = Kernel(limit=3)
+    for at in range(SLOTS + 2):
+        kernel.switch(0, at, 7, 0)
+    kernel.recorder.take()
+    assert kernel.recorder.lost == 2
+    kernel.recorder.begin(BEGAN + 50)
+    assert kernel.recorder.lost == 0
+    kernel.switch(0, 60, 7, 0)
+    kernel.recorder.take()
+    assert kernel.recorder.lost == 0
+    events = kernel.finish().scheduling
+    assert (len(events.switches), events.dropped, events.lost_outside) == (1, 0, 0)

@@ -9,8 +9,8 @@ from scans import HOSTILE, scanned_host, three_troubles
 from stallscope.converters.facts import thresholds
 from stallscope.converters.model import Profile
 from stallscope.converters.scan.conditions.holding import Holding
-from stallscope.converters.scan.line import Interval, stamp
 from stallscope.converters.scan.report import report_of
+from stallscope.converters.scan.watch.line import Interval, stamp
 from summary_profiles import READ, SECOND, Tracee, empty
 from verdict_profiles import FSYNC
 

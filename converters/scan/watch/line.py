@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..base.text import json_text, printable
-from ..base.units import count, counted, duration, plural, share
-from ..facts import thresholds
-from ..facts.identity import shown_id
-from ..model import Profile
-from ..model.losses import divided
-from ..rules.verdict import IDLE
-from .conditions.holding import Holding, told
-from .process_verdicts import Ender, ProcessVerdict
-from .report import SCHEMA_VERSION, Report, process_json
+from ...base.text import json_text, printable
+from ...base.units import count, counted, duration, plural, share
+from ...facts import thresholds
+from ...facts.identity import shown_id
+from ...model import Profile
+from ...model.losses import divided
+from ...rules.verdict import IDLE
+from ..conditions.holding import Holding, told
+from ..process_verdicts import Ender, ProcessVerdict
+from ..report import SCHEMA_VERSION, Report, process_json
 
 WATCH_VERSION = 1
 """Version of the objects of --watch --json."""
@@ -36,9 +36,9 @@ class Interval:
     kept: tuple[str, ...] = ()
     """Files and folders that were written."""
     notes: tuple[str, ...] = ()
-    """Why nothing was kept, and the like."""
+    """Reasons why nothing was kept, and the like."""
     missing: Mapping[str, int] = field(default_factory=dict)
-    """What was lost: numbers by kind."""
+    """Numbers of what was lost, by kind."""
 
     @classmethod
     def of(cls, profile: Profile, report: Report) -> Interval:
@@ -67,7 +67,7 @@ class Interval:
         return " | ".join(parts)
 
     def losses(self) -> list[str]:
-        """What was lost, in words: printable."""
+        """Words for what was lost: printable."""
         return [counted(number, printable(kind)) for kind, number in self.missing.items()]
 
     def _idle(self) -> str:

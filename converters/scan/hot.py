@@ -1,0 +1,54 @@
+"""Functions in which processes run, by samples: where a verdict on running threads has no single place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from ..facts import thresholds
+from ..facts.facts import Facts
+from ..facts.frame_names import without_line
+
+
+class Hot(NamedTuple):
+    """Functions in which processes run. Names are unescaped (hostile)."""
+
+    samples: int
+    """Number of all samples of these processes on cores."""
+    places: tuple[tuple[tuple[str, ...], int], ...] = ()
+    """Frames, outermost first, without lines; and the number of samples there. Most first."""
+
+    @property
+    def told(self) -> list[tuple[tuple[str, ...], int]]:
+        """Those that are worth telling, if there are enough samples to tell anything."""
+        if self.samples < thresholds.FEW_SAMPLES:
+            return []
+        enough = thresholds.TELLING * self.samples
+        return [each for each in self.places if each[1] >= enough][: thresholds.HOT_NAMED]
+
+
+NOTHING = Hot(0)
+
+
+def hot_of(facts: Facts, pids: Collection[int]) -> Hot:
+    """Where the threads of these processes run; `NOTHING` without samples."""
+    found: Counter[tuple[str, ...]] = Counter()
+    for (pid, _), runs in facts.runs.items():
+        if pid in pids:
+            for run, total in runs.items():
+                found[tuple(map(without_line, run.site.frames))] += total.samples
+    return _sorted(found)
+
+
+def together(several: Iterable[Hot]) -> Hot:
+    """Those of several processes as one."""
+    found: Counter[tuple[str, ...]] = Counter()
+    for each in several:
+        found.update(dict(each.places))
+    return _sorted(found)
+
+
+def _sorted(found: Counter[tuple[str, ...]]) -> Hot:
+    places = sorted(found.items(), key=lambda entry: (-entry[1], entry[0]))
+    return Hot(found.total(), tuple((frames, number) for frames, number in places if frames))

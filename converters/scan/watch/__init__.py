@@ -1,0 +1,1 @@
+"""Intervals of a scan that goes on."""
