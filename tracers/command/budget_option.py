@@ -51,4 +51,5 @@ def of(given: Mapping[str, Any]) -> float:
         if given["budget"]:
             raise click.UsageError("--budget is for a whole trace: leave it out where the trace is cut into intervals")
         return 0.0
-    return given["budget"] or DEFAULT
+    budget: float | None = given["budget"]
+    return budget or DEFAULT
