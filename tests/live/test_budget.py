@@ -104,7 +104,7 @@ def test_samples_that_became_rarer_still_sum_to_the_time(tmp_path: Path) -> None
     _, made, profile = scan(tmp_path / "scan.d", "0.0001%", FOLDER / "two_spinners", 4000)
     check_accounts(profile)
     (shed,) = [each for each in made["shed"] if each["what"] == "samples"][-1:]
-    assert shed["times_rarer"] == 8
+    assert shed["times_rarer"] >= 4
     number = sum(sample.values[1] for sample in profile.samples if sample.label("state") == "running")
     on_cpu = sum(times.on_cpu for times in profile.threads)
     assert number < 0.7 * on_cpu * 99 / SECOND

@@ -49,6 +49,7 @@ def of(given: Mapping[str, Any]) -> float:
     error for both."""
     if given.get("every"):
         if given["budget"]:
-            raise click.UsageError("--budget is kept over a whole trace: leave out --budget or --every")
+            raise click.UsageError("--budget is for a whole trace: leave it out where the trace is cut into intervals")
         return 0.0
-    return given["budget"] or DEFAULT
+    budget: float | None = given["budget"]
+    return budget or DEFAULT

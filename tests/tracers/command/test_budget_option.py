@@ -29,5 +29,5 @@ def test_the_budget_of_a_trace() -> None:
     assert of({"budget": None, "every": None}) == DEFAULT
     assert of({"budget": 0.03, "every": None}) == 0.03
     assert of({"budget": None, "every": 5.0}) == 0.0
-    with pytest.raises(click.UsageError, match="leave out --budget or --every"):
+    with pytest.raises(click.UsageError, match="cut into intervals"):
         of({"budget": 0.03, "every": 5.0})
