@@ -7,8 +7,8 @@ from stallscope.tracers.kernel.objects import ObjectRecord, device_text
 
 RECORDED = ObjectRecord(
     tgid=1, id=1 << 63 | 5, inode=3, magic=0x9FA0, peer=4, address=0, dev=8 << 20 | 1, rdev=7, mode=0o140777, fd=9,
-    netns=10, access=2, family=objects.INET, socket_type=12, protocol=objects.TCP, state=10, local_port=80, remote_port=5432,
-    tid=11, local=bytes([127, 0, 0, 1]) + bytes(12), remote=bytes([10, 0, 0, 5]) + bytes(12),
+    netns=10, access=2, family=objects.INET, socket_type=12, protocol=objects.TCP, state=10, local_port=80,
+    remote_port=5432, tid=11, local=bytes([127, 0, 0, 1]) + bytes(12), remote=bytes([10, 0, 0, 5]) + bytes(12),
 )  # fmt: skip
 
 
