@@ -24,7 +24,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from ..base.errors import StallscopeError
 from ..model import Profile, ThreadTimes, ValueType
-from ..model.asked_values import AskedValues
 from ..model.call_ioctls import CallIoctls
 from ..model.calls import BUCKETS, CallTimes
 from ..model.copies import Copies
@@ -35,7 +34,7 @@ from ..model.processes import LATENCY_BUCKETS, THREAD_VARIABLES, CpuLimit, Proce
 from ..model.ranks import LABELS
 from ..model.sharing import SharedCall
 from ..phrases.remarks import worded
-from . import display, group_limits, locks, origins, remarks, slices, steps, wait_objects
+from . import answers, display, group_limits, locks, origins, remarks, slices, steps, wait_objects
 
 _PREFIX = "stallscope:"
 _VERSION = 1
@@ -184,7 +183,7 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     profile.pressure = [_pressure(entry) for entry in _list(meta.get("pressure", []))]
     profile.interrupts = [_interrupts(entry) for entry in _list(meta.get("interrupts", []))]
     profile.copies = [_flat(Copies, entry) for entry in _list(meta.get("copies", []))]
-    profile.answers = [_answer(entry) for entry in _list(meta.get("answers", []))]
+    profile.answers = [answers.decoded(entry) for entry in _list(meta.get("answers", []))]
     profile.locks = [locks.decoded(entry) for entry in _list(meta.get("locks", []))]
     profile.file_locks = [_flat(FileLock, entry) for entry in _list(meta.get("file_locks", []))]
     profile.gil = [locks.decoded_gil(entry) for entry in _list(meta.get("gil", []))]
@@ -334,29 +333,6 @@ def _flat(kind: type[_Flat], entry: Any) -> _Flat:
     _require(isinstance(entry, dict) and entry.keys() == types.keys(), "what calls made")
     read: dict[str, Callable[[Any], Any]] = {"str": _text, "bool": _truth, "int": _figure}
     return kind(**{name: read[str(types[name])](value) for name, value in entry.items()})
-
-
-def _answer(entry: Any) -> AskedValues:
-    _require(isinstance(entry, dict), "an answer expected")
-    entry = {"values": [], "others": 0, **entry}  # which files of older versions lack
-    _require(entry.keys() == {field.name for field in fields(AskedValues)}, "an answer expected")
-    ask, text, name, library = (_text(entry[key]) for key in ("ask", "text", "name", "library"))
-    buckets = []
-    for bucket in _list(entry["buckets"]):
-        _require(isinstance(bucket, list) and len(bucket) == 3, "a bucket expected")
-        low, high, number = bucket
-        buckets.append((_signed(low), _signed(high), _figure(number)))
-    values = []
-    for value in _list(entry["values"]):
-        _require(isinstance(value, list) and len(value) == 2, "a value expected")
-        values.append((_text(value[0]), _figure(value[1])))
-    count, total, others = _figure(entry["count"]), _signed(entry["sum"]), _figure(entry["others"])
-    return AskedValues(ask, text, name, library, count, total, buckets, values, others)
-
-
-def _signed(value: Any) -> int:
-    _require(isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _MOST, "number expected")
-    return int(value)
 
 
 def _limit(entry: Any) -> CpuLimit:

@@ -31,7 +31,7 @@ _Ends = dict[int, list[_End]]
 
 
 class _Known(NamedTuple):
-    """What is known of a process beside its own facts."""
+    """Knowledge of a process beside its own facts."""
 
     ends: _Ends
     needed: frozenset[int]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...facts import thresholds
+from ...facts.frame_names import label
 from ...facts.ranks import ranks_of
 from ...model import Profile
 from ...model.states import RUNNING
@@ -82,7 +83,7 @@ class Comparison:
     calls: tuple[Moved, ...]
     """Calls that were timed, on their own: their times are also in ``changes``."""
     processes: tuple[Row, ...]
-    """Those whose number differs."""
+    """Processes whose number differs."""
 
     @property
     def judged(self) -> bool:
@@ -165,7 +166,7 @@ def _functions(runs: Sequence[Profile]) -> Counter[_Who]:
             leaf = next((each for each in reversed(sample.stack) if each.kind != "kernel"), sample.stack[-1])
             pid = sample.label("pid")
             rank = ranks.get(pid) if isinstance(pid, int) else None
-            found[str(sample.label("process") or ""), rank, leaf.name] += sample.values[column]
+            found[str(sample.label("process") or ""), rank, label(leaf)] += sample.values[column]
     return found
 
 

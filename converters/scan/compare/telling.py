@@ -34,15 +34,14 @@ def lines(comparison: Comparison) -> Iterator[str]:
     )
     if min(comparison.runs) < 2:
         yield "One run on a side: noise is that inside a run; how much runs of the same job differ is not known."
-    rows = thresholds.COMPARED_ROWS
     if comparison.changes:
         yield from ("", f"{'Before':>8} {'After':>8} {'Change':>8} {'±':>6}  Noise  What")
-        yield from map(_change_line, comparison.changes[:rows])
+        yield from map(_change_line, comparison.changes[: thresholds.COMPARED_ROWS])
     for head, moved in (("Functions that run", comparison.functions), ("Calls", comparison.calls)):
         if moved:
             yield from ("", f"{head} (not judged: they have no intervals)")
-            yield from map(_moved_line, moved[: rows // 2])
-    for row in comparison.processes[: rows // 4]:
+            yield from map(_moved_line, moved[: thresholds.COMPARED_MOVED])
+    for row in comparison.processes[: thresholds.COMPARED_NUMBERS]:
         yield f"{_who(row.process, row.rank)}: {plural(row.before, 'process')} before, {row.after} after"
 
 

@@ -1,32 +1,13 @@
 from __future__ import annotations
 
-import json
-
 import pytest
-from scans import HOSTILE
+from compare_profiles import run
 from stallscope.converters.facts import thresholds
-from stallscope.converters.model import Profile, ValueType
+from stallscope.converters.model import Profile
 from stallscope.converters.model.processes import ProcessTimes
-from stallscope.converters.model.slices import SliceSpent, ThreadSlices
 from stallscope.converters.scan.compare.comparing import compare
-from stallscope.converters.scan.compare.telling import lines, to_json
-from summary_profiles import MS, SECOND
-
-NOISE = (3, -2, 0, 5, -4, 1, -1, 2, -3, 4)
-"""ms by which slices differ."""
-
-
-def run(
-    blocked_ms: int, *, slices: int = 10, pids: tuple[int, ...] = (7,), name: str = "train", shift: int = 0
-) -> Profile:
-    """Processes whose thread waits for a lock for so many ms of each second, and runs for the rest."""
-    profile = Profile([ValueType("wall", "nanoseconds")], duration_ns=slices * SECOND)
-    for pid in pids:
-        waits = tuple((blocked_ms + NOISE[(i + shift) % len(NOISE)]) * MS for i in range(slices))
-        runs = tuple(SECOND - each for each in waits)
-        spent = [SliceSpent("lock", waits, ("step", name), "futex_wait"), SliceSpent("cpu", runs)]
-        profile.slices.append(ThreadSlices(name, name, pid, pid, SECOND, 0, spent))
-    return profile
+from stallscope.converters.scan.compare.telling import lines
+from summary_profiles import SECOND
 
 
 def test_known_difference() -> None:
@@ -104,18 +85,11 @@ def test_outlier_is_noise() -> None:
     assert not made.told
 
 
-def test_hostile_names() -> None:
-    made = compare([run(100, name=HOSTILE)], [run(400, name=HOSTILE)])
-    text = "\n".join(lines(made))
-    assert "\x1b" not in text
-    assert "\u202e" not in text
-    json.dumps(to_json(made)).encode("ascii")
-    text.encode()
-
-
-def test_report_fits_a_screen() -> None:
-    few, many = ([run(ms, pids=(i,), name=f"p{i}") for i in range(40)] for ms in (100, 400))
-    one, other = Profile([], duration_ns=10 * SECOND), Profile([], duration_ns=10 * SECOND)
-    one.slices = [each.slices[0] for each in few[:20]]
-    other.slices = [each.slices[0] for each in many]
-    assert len(list(lines(compare([one], [other])))) <= 40
+def test_an_edited_script_matches_itself() -> None:
+    before = run(100, place=("train.py:41 step", "lock.py:7 take"))
+    after = run(400, place=("train.py:52 step", "lock.py:7 take"))
+    made = compare([before], [after])
+    assert made.first is not None
+    assert made.first.key.frames == ("step", "take")
+    assert (made.first.before, made.first.after) == (pytest.approx(0.1, abs=0.01), pytest.approx(0.4, abs=0.01))
+    assert not compare([before], [run(100, place=("train.py:52 step", "lock.py:7 take"))]).changes
