@@ -106,13 +106,18 @@ def process_verdicts(facts: Facts, awake: Collection[int] = ()) -> list[ProcessV
 
     ``awake``: the kernel's ids of processes that are not idle if something holds them up, though they do nothing.
     """
+    rows = _together(each_process(facts, awake))
+    rows = _over_time(rows, facts) if facts.slices else rows
+    return sorted(rows, key=lambda each: (each.kind == IDLE, -each.score, -each.on_cpu, each.pids))
+
+
+def each_process(facts: Facts, awake: Collection[int] = ()) -> list[ProcessVerdict]:
+    """Verdict on each process of user space by itself, by pid, without slices. ``awake``: see `process_verdicts`."""
     pids = {pid for pid, _ in facts.own if pid}
     graph = facts.recorded.graph if facts.recorded else None
     each, ends = Restricted(facts), _ends_by_pid(graph) if graph else {}
     needed = needed_pids(graph, facts.duration) if graph else frozenset[int]()
-    found = [_of(facts, each.of((pid,)), pid, _Known(ends, needed, kernel_id(pid) in awake)) for pid in sorted(pids)]
-    rows = _over_time(_together(found), facts) if facts.slices else _together(found)
-    return sorted(rows, key=lambda each: (each.kind == IDLE, -each.score, -each.on_cpu, each.pids))
+    return [_of(facts, each.of((pid,)), pid, _Known(ends, needed, kernel_id(pid) in awake)) for pid in sorted(pids)]
 
 
 def _ends_by_pid(graph: WaitGraph) -> _Ends:

@@ -34,18 +34,23 @@ class Intervals(NamedTuple):
 def intervals_of(profile: Profile) -> Intervals:
     """The rates in the slices of a profile; no intervals if it has none. A last slice that is much shorter
     than the others is left out."""
-    ranks = ranks_of(profile)
+    ranks, names = ranks_of(profile), names_of(profile)
     lengths = _lengths(profile)
     rates: dict[Key, list[float]] = {}
     for each in profile.slices:
         for spent in each.spent:
             frames = tuple(map(without_line, spent.frames))
-            key = Key(each.process, ranks.get(each.pid), spent.kind, frames, spent.kernel)
+            key = Key(names.get(each.pid, each.process), ranks.get(each.pid), spent.kind, frames, spent.kernel)
             series = rates.setdefault(key, [0.0] * len(lengths))
             for i, time in enumerate(spent.times, each.first):
                 if i < len(lengths):
                     series[i] += time / lengths[i]
     return Intervals(len(lengths), rates)
+
+
+def names_of(profile: Profile) -> dict[int, str]:
+    """Names of processes by pid, where they are known beside their threads."""
+    return {each.pid: each.process for each in profile.processes}
 
 
 def _lengths(profile: Profile) -> list[int]:
