@@ -101,7 +101,8 @@ def test_what_is_recommended_is_kept(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_a_report_for_a_program() -> None:
     stream = io.StringIO()
     show(report_of(three_troubles()), stream, as_json=True)
-    assert {"processes", "findings", "summary", "scan_version", "cost", "shed"} == set(json.loads(stream.getvalue()))
+    parts = {"processes", "jobs", "gpus", "findings", "concerned", "host", "cost", "shed", "summary"}
+    assert {"scan_version", *parts} == set(json.loads(stream.getvalue()))
 
 
 def test_a_folder_that_is_none(tmp_path: Path) -> None:
