@@ -82,7 +82,7 @@ STORIES = {
         (
             "the main thread of data_loader",
             "next_epoch → futex",
-            r"meanwhile the \d+ loader threads sleep for .* read_data",
+            r"meanwhile (\d+ of )?the \d+ loader threads sleep for .* read_data",
         ),
         "thread",
         r"trace-wakeup -p \d+ -d 5 --critical \d+",
