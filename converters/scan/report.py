@@ -109,10 +109,10 @@ def process_json(each: ProcessVerdict) -> dict[str, Any]:
             for frames, number in each.hot.places[: thresholds.VALUES_SHOWN]
         ],
         "samples": each.hot.samples,
-        "ended_by": each.ender and _ender_json(each.ender),
+        "ended_by": each.ender and _ender_json(each.ender, each.waits),
         "slices": over_time.to_json(each.over),
     }
 
 
-def _ender_json(ender: Ender) -> dict[str, Any]:
-    return {"name": json_text(ender.name), "pids": kernel_ids(ender.pids), "time_ns": ender.time}
+def _ender_json(ender: Ender, waits: int) -> dict[str, Any]:
+    return {"name": json_text(ender.name), "pids": kernel_ids(ender.pids), "time_ns": ender.time, "waits_ns": waits}

@@ -121,7 +121,9 @@ def _processes(each: ProcessVerdict) -> Text:
     if each.over and each.over.told:
         text.append(f"\n{printable(each.over.told)}", style="not bold")
     if each.ender:
-        text.append(f"\nends with {_ender(each.ender)}: {share(each.ender.time, each.time)}", style="not bold")
+        text.append(
+            f"\nends with {_ender(each.ender)}: {share(each.ender.time, each.waits)} of the waits", style="not bold"
+        )
     return text
 
 
