@@ -37,7 +37,7 @@ class Request:
     """Seconds of an interval, whose profile goes to ``publish``; None: one profile."""
     publish: Callable[[Profile], None] | None = None
     """Called in a process of its own, once for each interval but the last one."""
-    prepare: Callable[[], None] | None = None
+    prepare: Callable[[], None] | None = field(default=None, compare=False)
     """Called before the trace begins: what is imported here is not imported by each of these processes."""
     writers: int = 2
     """Number of such processes, at most, at a time; with 1, they come in the order of the intervals."""

@@ -148,7 +148,7 @@ def test_chain(gcc: str, tmp_path: Path) -> None:
 
 
 def test_objects(gcc: str, tmp_path: Path) -> None:
-    made = ObjectRecord(*range(1, 19), bytes(range(16)), bytes(range(16, 32)))
+    made = ObjectRecord(*range(1, 20), bytes(range(16)), bytes(range(16, 32)))
     fields = made._asdict()
     texts = {name: fields.pop(name) for name in ("local", "remote")}
     lines = ["struct object_record r; memset(&r, 0xee, sizeof(r));", fill("r", {"type": 9, **fields})]

@@ -20,6 +20,7 @@ from ....converters.model.processes import OTHER_NAMES
 from ...base import procfs
 from ...base.conditions import Conditions
 from ...kernel.records import STATES, ExecRecord, Origin, RecordSink, Thread, ThreadRecord, WaitSum
+from ...measures.offcpu import FOREVER
 from ...symbols.one import Process
 from ...symbols.process import NO_PID, ProcessSpaces
 from .measures.protocol import Collector
@@ -124,7 +125,9 @@ class Folding:
         """Adds up what is beyond the limit, of threads that ended before ``before``. ``drain``: takes in the rows of
         all threads that have ended. ``ours``: processes whose accounts are of no use."""
         count = len(self._sink.ended)
-        if self._limit is None or count < max(self._limit, self._next_try):
+        # An earlier attempt may have found next to nothing, because processes were not known yet.
+        next_try = self._next_try if before < FOREVER else 0
+        if self._limit is None or count < max(self._limit, next_try):
             return
         records = self._sink.ended.take_shortest(self._limit // 2, before)
         self._next_try = len(self._sink.ended) + _MORE

@@ -68,11 +68,21 @@ class Window(NamedTuple):
     """Time of traced threads on cores."""
     parts: Mapping[str, int]
     """Time that each part took of it."""
+    length: int = 0
+    """Length of the window."""
+
+    @property
+    def whole(self) -> int:
+        """Time that the budget is a share of: that of traced threads on cores, of one core at least.
+
+        The programs run at the events of all threads of the host. Beside them a thread that waits has next to no time
+        on cores, and what was left out would not give it more."""
+        return max(self.traced, self.length)
 
     @property
     def share(self) -> float:
-        """Share of the traced threads' time that the probes take."""
-        return sum(self.parts.values()) / self.traced if self.traced else 0.0
+        """Share of this time that the probes take; 0 if no traced thread ran."""
+        return sum(self.parts.values()) / self.whole if self.traced else 0.0
 
 
 class Meter:
@@ -92,6 +102,8 @@ class Meter:
         self._next = 0.0
         self._began: tuple[Clocks, Mapping[str, Runs], int] | None = None
         """Counts when the window began that goes on."""
+        self._since = 0.0
+        """Second at which it began."""
         self._before: Clocks | None = None
         """Clocks at the end of the last window, or when the trace began."""
         self._shares: dict[str, float] = {}
@@ -120,7 +132,8 @@ class Meter:
             self.problem = f"the kernel does not time the probes ({error.strerror})"
             return None
         self._began = self._clocks(), self._times.read(), self._stepped()
-        self._next = self._now() + WINDOW
+        self._since = self._now()
+        self._next = self._since + WINDOW
         return None
 
     @property
@@ -146,8 +159,9 @@ class Meter:
         if traced:
             self._shares = {name: part / traced for name, part in parts.items()}
         self._add(after)
-        self._began, self._next = None, self._now() + PAUSE
-        return Window(traced, parts)
+        now = self._now()
+        self._began, self._next = None, now + PAUSE
+        return Window(traced, parts, round((now - self._since) * _NSEC))
 
     def _add(self, after: Clocks) -> None:
         """Adds what the time since the last window has cost."""

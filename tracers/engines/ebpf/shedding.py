@@ -40,7 +40,7 @@ _NAMED = 100
 class _Step(NamedTuple):
     what: str
     saving: float
-    """Share of the traced threads' time, about."""
+    """Share of `Window.whole`, about."""
     do: Callable[[], None]
     function: int = -1
     rate: int = 0
@@ -51,7 +51,7 @@ class Shedder:
     """Judges windows by a budget, and leaves out what costs too much."""
 
     def __init__(self, budget: float, loaded: Object, collectors: Sequence[Collector]) -> None:
-        """``budget``: share of the traced threads' time."""
+        """``budget``: share of `Window.whole`."""
         self._budget, self._loaded = budget, loaded
         by_name = {each.name: each for each in collectors}
         self._samples = cast("OnCpuCollector | None", by_name.get("oncpu"))
@@ -87,7 +87,7 @@ class Shedder:
 
     def _steps(self, window: Window, passed: int) -> Iterator[_Step]:
         """Yields what may go; what loses least first."""
-        cost = {name: part / window.traced for name, part in window.parts.items()}
+        cost = {name: part / window.whole for name, part in window.parts.items()}
         if samples := self._samples:
             left = cost.get(SAMPLES, 0.0)
             for weight in _WEIGHTS:
@@ -111,7 +111,7 @@ class Shedder:
             for function, number in counts.items()
         }
         whole = sum(weights.values())
-        share = window.parts[CALLS] / window.traced
+        share = window.parts[CALLS] / window.whole
         for function in sorted(weights, key=lambda each: -weights[each]):
             rate = counts[function] * 1_000_000_000 // max(passed, 1)
             yield _Step(CALLS, share * weights[function] / whole, lambda: None, function, rate)

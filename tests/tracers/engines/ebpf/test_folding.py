@@ -15,7 +15,7 @@ from stallscope.tracers.engines.ebpf.measures.timeline import TimelineCollector
 from stallscope.tracers.images.maps import Mapping
 from stallscope.tracers.kernel import records
 from stallscope.tracers.kernel.records import ORIGIN, OTHER_STACKS, WAIT_SUM, Origin, RecordSink, pack_thread
-from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.offcpu import FOREVER, OffCpu
 from stallscope.tracers.measures.timeline import Timeline
 from stallscope.tracers.symbols.process import ProcessSpaces
 
@@ -176,6 +176,17 @@ def test_ours_and_those_of_the_next_interval_are_left_out(storm: Storm) -> None:
     storm.folding.reset()
     assert storm.folding.records() == []
     assert storm.spaces.processes == {}
+
+
+def test_threads_that_were_too_early_are_added_up_at_the_end(storm: Storm) -> None:
+    storm.monkeypatch.setattr(folding, "_MORE", 9)
+    for i in range(6):
+        storm.thread(GONE + i, GONE + i, b"x", wall=100 - i)
+    storm.poll(before=0)
+    storm.poll()
+    assert storm.folding.records() == []
+    storm.poll(before=FOREVER)
+    assert [record.number for record in storm.folding.records()] == [4]
 
 
 def test_very_many_names_have_one_sum(storm: Storm) -> None:

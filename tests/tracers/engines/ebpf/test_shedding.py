@@ -157,6 +157,15 @@ def test_windows_without_a_running_thread_say_nothing() -> None:
     assert (of.done, loaded.shed) == ([], 0)
 
 
+@pytest.mark.parametrize(("cost", "leaves"), [(40, False), (60, True)])
+def test_threads_that_hardly_run_lose_nothing_for_what_others_do(cost: int, leaves: bool) -> None:
+    """The programs run at the events of the whole host: the budget is 5 % of one core at least."""
+    of, loaded = shedder(0.05)
+    for _ in range(2):
+        of.judge(Window(SECOND // 1_000, {"wakers": cost * SECOND // 1_000}, SECOND), AT)
+    assert bool(of.done) is bool(loaded.shed) is leaves
+
+
 def test_many_functions_are_not_all_named() -> None:
     calls = Calls(**{f"f{number}": 1000 for number in range(16)})
     of, _ = shedder(0.0001, calls)
