@@ -239,6 +239,7 @@ OUTLIER_MEDIAN = Threshold(0.25, "share of the median", "What differs by less st
 OUTLIER_SHARE = Threshold(0.1, "difference of shares", "The same for shares.")
 
 # What is short on the host.
+GPU_LIMITED = Threshold(0.2, "share of a GPU's samples", "Clocks that are limited for less are those of bursts.")
 PRESSURE_CPU = Threshold(0.5, "share of the trace", "If a task waits for a core for less, cores are short in bursts.")
 PRESSURE_IO = Threshold(0.2, "share of the trace", "A task that waits for a disk for less does not tell a slow one.")
 PRESSURE_MEMORY = Threshold(0.05, "share of the trace", "Tasks wait for memory for less when files are read once.")

@@ -4,14 +4,14 @@ It is one JSON object with ``version``, ``title``, ``host``, ``lost``, ``threads
 ``processes`` (those of ProcessTimes, except the script and the ranks; omitted if there are none), ``calls`` and
 ``shared`` (those of CallTimes and SharedCall, its dictionaries as lists; omitted if there are none), ``call_ioctls``,
 ``copies``, ``answers``, ``locks``, ``file_locks``, ``gil``, ``neighbours``, ``objects``, ``group_limits``, ``origins``,
-``slices``, ``pressure``, ``interrupts`` and ``steps`` (those of CallIoctls, Copies, AskedValues, LockTimes, FileLock,
-GilTimes, Neighbour, WaitObject, GroupLimit, ProcessOrigin, ThreadSlices, Pressure, Interrupts and Steps; omitted if
-there are none), ``scripts`` and ``ranks`` (one per process; omitted if there are none), ``lives`` (of threads and of
-processes: the index, and the fields with a default, of those that have other values; omitted if none has), ``display``
-(how the answer was shown; omitted if it was not), ``value_types`` (``[name, unit, aggregate, label key]``, the key ""
-for a sum), ``generated`` (the comments for people, which load() removes again), ``remarks`` (those of the comments that
-are codes, with their places; omitted if there are none), ``critical`` (only of a profile that is inside another one:
-the path of which the answer tells) and ``foreign`` (whether the profile has `Details`).
+``slices``, ``pressure``, ``interrupts``, ``gpus`` and ``steps`` (those of CallIoctls, Copies, AskedValues, LockTimes,
+FileLock, GilTimes, Neighbour, WaitObject, GroupLimit, ProcessOrigin, ThreadSlices, Pressure, Interrupts, Gpu and Steps;
+omitted if there are none), ``scripts`` and ``ranks`` (one per process; omitted if there are none), ``lives`` (of
+threads and of processes: the index, and the fields with a default, of those that have other values; omitted if none
+has), ``display`` (how the answer was shown; omitted if it was not), ``value_types`` (``[name, unit, aggregate, label
+key]``, the key "" for a sum), ``generated`` (the comments for people, which load() removes again), ``remarks`` (those
+of the comments that are codes, with their places; omitted if there are none), ``critical`` (only of a profile that is
+inside another one: the path of which the answer tells) and ``foreign`` (whether the profile has `Details`).
 Files of version 0.1 have it in their last comment, behind the word ``stallscope:``.
 """
 
@@ -34,7 +34,7 @@ from ..model.processes import LATENCY_BUCKETS, THREAD_VARIABLES, CpuLimit, Proce
 from ..model.ranks import LABELS
 from ..model.sharing import SharedCall
 from ..phrases.remarks import worded
-from . import answers, display, group_limits, locks, origins, remarks, slices, steps, wait_objects
+from . import answers, display, gpus, group_limits, locks, origins, remarks, slices, steps, wait_objects
 
 _PREFIX = "stallscope:"
 _VERSION = 1
@@ -42,7 +42,7 @@ _MOST = 1 << 64
 """Numbers that are divided stay below this: the result fits into a float."""
 _PLAIN = (
     *("calls", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil"),
-    *("neighbours", "objects", "group_limits", "origins", "slices", "pressure", "interrupts"),
+    *("neighbours", "objects", "group_limits", "origins", "slices", "pressure", "interrupts", "gpus"),
 )
 """Names of parts that are written field by field."""
 _SLACK = 10**9
@@ -182,6 +182,7 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     profile.neighbours = [_neighbour(entry) for entry in _list(meta.get("neighbours", []))]
     profile.pressure = [_pressure(entry) for entry in _list(meta.get("pressure", []))]
     profile.interrupts = [_interrupts(entry) for entry in _list(meta.get("interrupts", []))]
+    profile.gpus = [gpus.decoded(entry) for entry in _list(meta.get("gpus", []))]
     profile.copies = [_flat(Copies, entry) for entry in _list(meta.get("copies", []))]
     profile.answers = [answers.decoded(entry) for entry in _list(meta.get("answers", []))]
     profile.locks = [locks.decoded(entry) for entry in _list(meta.get("locks", []))]

@@ -53,6 +53,7 @@ def _blocks(report: Report, rows: int) -> Iterator[RenderableType]:
         yield Text(printable(sentence), style="bold")
     yield from (Text(), _host_line(report))
     yield from jobs.blocks(report.jobs)
+    yield from (Text(printable(each)) for each in report.gpus.lines())
     held = [each for each in report.processes if each.kind != IDLE]
     if held:
         yield from (Text(), _table(held[:rows], summary.duration_ns))

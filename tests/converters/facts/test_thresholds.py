@@ -266,6 +266,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
     ),
     "OUTLIER_MEDIAN": (Pin(0.249, 0.251, lambda x: said.stands_out(100, 100, 100, 100 * (1 + x))),),
     "OUTLIER_SHARE": (Pin(0.099, 0.101, lambda x: said.stands_out(0.5, 0.5, 0.5, 0.5 + x, of_shares=True)),),
+    "GPU_LIMITED": (Pin(0.19, 0.21, host_pins.is_limited),),
     "PRESSURE_CPU": (Pin(0.49, 0.51, lambda x: host_pins.is_short("cpu", x)),),
     "PRESSURE_IO": (Pin(0.19, 0.21, lambda x: host_pins.is_short("io", x)),),
     "PRESSURE_MEMORY": (Pin(0.049, 0.051, lambda x: host_pins.is_short("memory", x)),),
