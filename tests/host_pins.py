@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from stallscope.converters.model import Profile, ValueType
+from stallscope.converters.model.gpus import Gpu, GpuLimit
 from stallscope.converters.model.pressure import HARD, SOFT, STOLEN, Interrupts, Pressure
 from stallscope.converters.model.sharing import SharedCall
+from stallscope.converters.scan.gpus import Gpus
 from stallscope.converters.scan.host import host_of, sentences
 from stallscope.converters.scan.outsiders import outsiders
 from stallscope.converters.summary.sharing import Shared
@@ -19,6 +21,12 @@ def said(*parts: Pressure | Interrupts) -> tuple[str, ...]:
     made.pressure = [each for each in parts if isinstance(each, Pressure)]
     made.interrupts = [each for each in parts if isinstance(each, Interrupts)]
     return sentences(host_of(made, None))
+
+
+def is_limited(x: float) -> bool:
+    """Whether a GPU is told whose power cap holds in this share of 100 samples."""
+    gpu = Gpu(0, "H100", 100, *[0] * 8, 0, 0, 0, 0, 0, [GpuLimit("power cap", round(100 * x))])
+    return "limited by power cap" in " ".join(Gpus([gpu]).lines())
 
 
 def is_short(resource: str, x: float) -> bool:

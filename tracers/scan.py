@@ -63,6 +63,11 @@ LEFT_OUT = {"samples": "oncpu", "wakers": "wakeup", "locks": "locks", "ioctls": 
     metavar="BEFORE AFTER",
     help="Compare two runs: folders or captures that -o has written (repeatable: more runs). Traces nothing.",
 )
+@click.option(
+    "--nvml",
+    is_flag=True,
+    help="Ask NVIDIA's driver once a second what its GPUs do. Its calls take locks of the driver; their cost is told.",
+)
 @watch_options
 @options.naming_options
 @engine_options
@@ -80,6 +85,8 @@ def main(**given: Any) -> int:
     if given["kept"]:
         return show_again(given["kept"], given)
     goes_on = prepare(given)
+    if given["nvml"] and (goes_on or given.get("every")):
+        raise click.UsageError("--nvml is for one scan: leave out --nvml, --watch, --live and --every")
     if not any(given[name] for name in ("pids", "tids", "name", "cgroup", "command")):
         given["everything"] = True
     if given["duration"] is None and not given["command"] and not goes_on:

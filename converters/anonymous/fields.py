@@ -68,6 +68,8 @@ RULES: dict[tuple[str, str], Rule] = {
     ("Pressure", "cgroup"): _made("cgroup"),
     ("Interrupts", "kind"): _WORD,
     ("Interrupts", "name"): _made("interrupt"),
+    ("Gpu", "name"): _made("model"),
+    ("GpuLimit", "reason"): _WORD,
     ("CallTimes", "name"): _function,
     ("CallTimes", "device"): _DEVICE,
     ("CallTimes", "errors"): _ERROR,

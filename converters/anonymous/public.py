@@ -51,7 +51,7 @@ MARKS = frozenset({
     "--", "[stack lost]", "[no stack]", "[switch not reported]", "[not started yet]", "[not sampled]", "[other stacks]",
     "[lost]", "[asleep]", "[not started]", "[stopped by eu-stack]", "[unmapped]", "[anon]", "[unknown]", "[kernel]",
     "[timer]", "[interrupt]", "[Python function]", "[other names]", "[other locks]", "[shared memory]", "[remapped]",
-    "[unknown waker]", "[still waiting]", "[another core]", "[others]", "[other threads]", "[other ioctls]",
+    "[unknown waker]", "[still waiting]", "[another core]", "[tracer]", "[others]", "[other threads]", "[other ioctls]",
     "[other functions]", "[other files]", "[other errors]", "[other devices]", "[more Python functions]",
     "[interrupts]",
     "",

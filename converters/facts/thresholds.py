@@ -239,6 +239,7 @@ OUTLIER_MEDIAN = Threshold(0.25, "share of the median", "What differs by less st
 OUTLIER_SHARE = Threshold(0.1, "difference of shares", "The same for shares.")
 
 # What is short on the host.
+GPU_LIMITED = Threshold(0.2, "share of a GPU's samples", "Clocks that are limited for less are those of bursts.")
 PRESSURE_CPU = Threshold(0.5, "share of the trace", "If a task waits for a core for less, cores are short in bursts.")
 PRESSURE_IO = Threshold(0.2, "share of the trace", "A task that waits for a disk for less does not tell a slow one.")
 PRESSURE_MEMORY = Threshold(0.05, "share of the trace", "Tasks wait for memory for less when files are read once.")
@@ -345,8 +346,12 @@ FINDINGS = Limit(3, "sentences of a scan beside its answer", "More are not read.
 SCAN_ROWS = Limit(12, "rows of processes in a scan", "More are in the JSON.")
 COMPARED_LEAST = Threshold(0.02, "s per s of the trace", "Smaller differences of two runs do not matter.")
 COMPARED_CHANCE = Threshold(0.01, "probability", "A difference that is as likely without a change is noise.")
+COMPARED_LAST = Threshold(0.5, "length of the others", "A last slice that is shorter is left out: its rates are noise.")
 COMPARED_INTERVALS = Limit(8, "intervals of each side", "Fewer cannot show a change among ten ways to spend time.")
-COMPARED_ROWS = Limit(12, "rows of differences of two runs", "More are in the JSON.")
+COMPARED_ROWS = Limit(10, "rows of differences of two runs", "More are in the JSON.")
+COMPARED_MOVED = Limit(4, "functions, and calls, of two runs", "More are in the JSON.")
+COMPARED_VERDICTS = Limit(6, "verdicts of two runs that differ", "More are in the JSON.")
+COMPARED_NUMBERS = Limit(3, "numbers of processes of two runs that differ", "More are in the JSON.")
 RANK_ROWS = Limit(8, "rows of ranks in a scan", "More are in the JSON, those that stand out first.")
 RANK_COLUMNS = Limit(3, "kinds of waits of ranks", "More, beside the waits for other ranks, are in the JSON.")
 JOBS_SHOWN = Limit(3, "jobs of a scan", "More are in the JSON.")

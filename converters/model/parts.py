@@ -17,7 +17,7 @@ _Part = TypeVar("_Part")
 
 OF_THREADS = (
     *("threads", "processes", "origins", "neighbours", "objects", "group_limits", "slices"),
-    *("pressure", "interrupts"),
+    *("pressure", "interrupts", "gpus"),
 )
 """Accounts, and what samples refer to: they stay when samples are left out."""
 OF_SAMPLES = ("calls", "shared", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil", "steps")
@@ -67,6 +67,8 @@ TEXTS: dict[tuple[str, str], str] = {
             ("CpuLimit", "cgroup"),
             *(("Pressure", name) for name in ("resource", "cgroup")),
             *(("Interrupts", name) for name in ("kind", "name")),
+            ("Gpu", "name"),
+            ("GpuLimit", "reason"),
             *(("CallTimes", name) for name in ("name", "device", "errors", "locks", "library")),
             *(("SharedCall", name) for name in ("name", "device")),
             *(("CallIoctls", name) for name in ("name", "library", "command", "device")),

@@ -14,6 +14,7 @@ from .details import Details
 from .display import Display
 from .file_locks import FileLock
 from .gil import GilTimes
+from .gpus import Gpu
 from .group_limits import GroupLimit
 from .locks import LockTimes
 from .neighbours import Neighbour
@@ -115,6 +116,8 @@ class Profile:
     """Stalls of the host and of control groups of traced processes; empty if not recorded, or not known."""
     interrupts: list[Interrupts] = field(default_factory=list)
     """Interrupts on the host; empty if not recorded."""
+    gpus: list[Gpu] = field(default_factory=list)
+    """GPUs as the driver tells of them; empty if it was not asked."""
     group_limits: list[GroupLimit] = field(default_factory=list)
     """Limits of the processes' control groups; empty if not recorded."""
     slices: list[ThreadSlices] = field(default_factory=list)

@@ -4,14 +4,14 @@ It is one JSON object with ``version``, ``title``, ``host``, ``lost``, ``threads
 ``processes`` (those of ProcessTimes, except the script and the ranks; omitted if there are none), ``calls`` and
 ``shared`` (those of CallTimes and SharedCall, its dictionaries as lists; omitted if there are none), ``call_ioctls``,
 ``copies``, ``answers``, ``locks``, ``file_locks``, ``gil``, ``neighbours``, ``objects``, ``group_limits``, ``origins``,
-``slices``, ``pressure``, ``interrupts`` and ``steps`` (those of CallIoctls, Copies, AskedValues, LockTimes, FileLock,
-GilTimes, Neighbour, WaitObject, GroupLimit, ProcessOrigin, ThreadSlices, Pressure, Interrupts and Steps; omitted if
-there are none), ``scripts`` and ``ranks`` (one per process; omitted if there are none), ``lives`` (of threads and of
-processes: the index, and the fields with a default, of those that have other values; omitted if none has), ``display``
-(how the answer was shown; omitted if it was not), ``value_types`` (``[name, unit, aggregate, label key]``, the key ""
-for a sum), ``generated`` (the comments for people, which load() removes again), ``remarks`` (those of the comments that
-are codes, with their places; omitted if there are none), ``critical`` (only of a profile that is inside another one:
-the path of which the answer tells) and ``foreign`` (whether the profile has `Details`).
+``slices``, ``pressure``, ``interrupts``, ``gpus`` and ``steps`` (those of CallIoctls, Copies, AskedValues, LockTimes,
+FileLock, GilTimes, Neighbour, WaitObject, GroupLimit, ProcessOrigin, ThreadSlices, Pressure, Interrupts, Gpu and Steps;
+omitted if there are none), ``scripts`` and ``ranks`` (one per process; omitted if there are none), ``lives`` (of
+threads and of processes: the index, and the fields with a default, of those that have other values; omitted if none
+has), ``display`` (how the answer was shown; omitted if it was not), ``value_types`` (``[name, unit, aggregate, label
+key]``, the key "" for a sum), ``generated`` (the comments for people, which load() removes again), ``remarks`` (those
+of the comments that are codes, with their places; omitted if there are none), ``critical`` (only of a profile that is
+inside another one: the path of which the answer tells) and ``foreign`` (whether the profile has `Details`).
 Files of version 0.1 have it in their last comment, behind the word ``stallscope:``.
 """
 
@@ -24,7 +24,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from ..base.errors import StallscopeError
 from ..model import Profile, ThreadTimes, ValueType
-from ..model.asked_values import AskedValues
 from ..model.call_ioctls import CallIoctls
 from ..model.calls import BUCKETS, CallTimes
 from ..model.copies import Copies
@@ -35,7 +34,7 @@ from ..model.processes import LATENCY_BUCKETS, THREAD_VARIABLES, CpuLimit, Proce
 from ..model.ranks import LABELS
 from ..model.sharing import SharedCall
 from ..phrases.remarks import worded
-from . import display, group_limits, locks, origins, remarks, slices, steps, wait_objects
+from . import answers, display, gpus, group_limits, locks, origins, remarks, slices, steps, wait_objects
 
 _PREFIX = "stallscope:"
 _VERSION = 1
@@ -43,7 +42,7 @@ _MOST = 1 << 64
 """Numbers that are divided stay below this: the result fits into a float."""
 _PLAIN = (
     *("calls", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil"),
-    *("neighbours", "objects", "group_limits", "origins", "slices", "pressure", "interrupts"),
+    *("neighbours", "objects", "group_limits", "origins", "slices", "pressure", "interrupts", "gpus"),
 )
 """Names of parts that are written field by field."""
 _SLACK = 10**9
@@ -183,8 +182,9 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     profile.neighbours = [_neighbour(entry) for entry in _list(meta.get("neighbours", []))]
     profile.pressure = [_pressure(entry) for entry in _list(meta.get("pressure", []))]
     profile.interrupts = [_interrupts(entry) for entry in _list(meta.get("interrupts", []))]
+    profile.gpus = [gpus.decoded(entry) for entry in _list(meta.get("gpus", []))]
     profile.copies = [_flat(Copies, entry) for entry in _list(meta.get("copies", []))]
-    profile.answers = [_answer(entry) for entry in _list(meta.get("answers", []))]
+    profile.answers = [answers.decoded(entry) for entry in _list(meta.get("answers", []))]
     profile.locks = [locks.decoded(entry) for entry in _list(meta.get("locks", []))]
     profile.file_locks = [_flat(FileLock, entry) for entry in _list(meta.get("file_locks", []))]
     profile.gil = [locks.decoded_gil(entry) for entry in _list(meta.get("gil", []))]
@@ -334,29 +334,6 @@ def _flat(kind: type[_Flat], entry: Any) -> _Flat:
     _require(isinstance(entry, dict) and entry.keys() == types.keys(), "what calls made")
     read: dict[str, Callable[[Any], Any]] = {"str": _text, "bool": _truth, "int": _figure}
     return kind(**{name: read[str(types[name])](value) for name, value in entry.items()})
-
-
-def _answer(entry: Any) -> AskedValues:
-    _require(isinstance(entry, dict), "an answer expected")
-    entry = {"values": [], "others": 0, **entry}  # which files of older versions lack
-    _require(entry.keys() == {field.name for field in fields(AskedValues)}, "an answer expected")
-    ask, text, name, library = (_text(entry[key]) for key in ("ask", "text", "name", "library"))
-    buckets = []
-    for bucket in _list(entry["buckets"]):
-        _require(isinstance(bucket, list) and len(bucket) == 3, "a bucket expected")
-        low, high, number = bucket
-        buckets.append((_signed(low), _signed(high), _figure(number)))
-    values = []
-    for value in _list(entry["values"]):
-        _require(isinstance(value, list) and len(value) == 2, "a value expected")
-        values.append((_text(value[0]), _figure(value[1])))
-    count, total, others = _figure(entry["count"]), _signed(entry["sum"]), _figure(entry["others"])
-    return AskedValues(ask, text, name, library, count, total, buckets, values, others)
-
-
-def _signed(value: Any) -> int:
-    _require(isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _MOST, "number expected")
-    return int(value)
 
 
 def _limit(entry: Any) -> CpuLimit:

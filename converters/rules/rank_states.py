@@ -101,7 +101,7 @@ def times_of(facts: Facts, pids: Iterable[int], job: Job) -> RankTimes:
 
 
 def _ends(facts: Facts, job: Job) -> Ends:
-    """Who ended waits, of those of a job's ranks."""
+    """Times of waits that ranks of a job ended, by the thread that waited."""
     graph = facts.recorded.graph if facts.recorded else None
     ranks = {kernel_id(pid): pid for pid in job.pids}
     found: Ends = defaultdict(Counter)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -31,8 +31,10 @@ _Ends = dict[int, list[_End]]
 
 
 class _Known(NamedTuple):
-    """What is known of a process beside its own facts."""
+    """Knowledge of a process beside its own facts."""
 
+    waits: Mapping[Node, int]
+    """Time in ns for which each thread waits."""
     ends: _Ends
     needed: frozenset[int]
     """Processes for which others wait."""
@@ -48,7 +50,7 @@ class Ender:
     pids: tuple[int, ...]
     """Processes of this name that end them; () for a device."""
     time: int
-    """ns of waits that it ends."""
+    """ns of waits that it ends; part of `ProcessVerdict.waits`."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,9 @@ class ProcessVerdict:
     """Verdict on the process with the highest score; None if nothing was judged."""
     ender: Ender | None = None
     """Process or device that ends most of their waits; None if nobody else does."""
+    waits: int = 0
+    """Time for which the threads of their verdicts wait, wherever and for whatever; 0 if it is not known who ends
+    waits. ``ender`` ends a part of it: ``time`` is that of the place of the verdict only."""
     told: str = ""
     """Sentence of ``verdict``; "" for idle ones."""
     verdicts: tuple[Verdict, ...] = ()
@@ -106,13 +111,20 @@ def process_verdicts(facts: Facts, awake: Collection[int] = ()) -> list[ProcessV
 
     ``awake``: the kernel's ids of processes that are not idle if something holds them up, though they do nothing.
     """
+    rows = _together(each_process(facts, awake))
+    rows = _over_time(rows, facts) if facts.slices else rows
+    return sorted(rows, key=lambda each: (each.kind == IDLE, -each.score, -each.on_cpu, each.pids))
+
+
+def each_process(facts: Facts, awake: Collection[int] = ()) -> list[ProcessVerdict]:
+    """Verdict on each process of user space by itself, by pid, without slices. ``awake``: see `process_verdicts`."""
     pids = {pid for pid, _ in facts.own if pid}
     graph = facts.recorded.graph if facts.recorded else None
-    each, ends = Restricted(facts), _ends_by_pid(graph) if graph else {}
+    each, ends, waits = Restricted(facts), _ends_by_pid(graph) if graph else {}, graph.waits() if graph else {}
     needed = needed_pids(graph, facts.duration) if graph else frozenset[int]()
-    found = [_of(facts, each.of((pid,)), pid, _Known(ends, needed, kernel_id(pid) in awake)) for pid in sorted(pids)]
-    rows = _over_time(_together(found), facts) if facts.slices else _together(found)
-    return sorted(rows, key=lambda each: (each.kind == IDLE, -each.score, -each.on_cpu, each.pids))
+    return [
+        _of(facts, each.of((pid,)), pid, _Known(waits, ends, needed, kernel_id(pid) in awake)) for pid in sorted(pids)
+    ]
 
 
 def _ends_by_pid(graph: WaitGraph) -> _Ends:
@@ -136,13 +148,15 @@ def _of(facts: Facts, own: Facts, pid: int, known: _Known) -> ProcessVerdict:
         return ProcessVerdict(name, (pid,), IDLE, 0, 0, on_cpu, 0.0, verdict)
     threads = finding.threads if finding else ()
     time, wall = _times(verdict)
-    ender = _ender(known.ends.get(kernel_id(pid), ()), threads, time)
+    victims = {Node(THREAD, kernel_id(pid), kernel_id(tid)) for pid, tid in threads}
+    waits = sum(known.waits.get(victim, 0) for victim in victims)
+    ender = _ender(known.ends.get(kernel_id(pid), ()), victims, time)
     if ender is None and not is_held and has_nothing_to_do(facts, verdict, known.needed):
         return ProcessVerdict(name, (pid,), IDLE, 0, 0, on_cpu, 0.0, verdict)
     told, all_of = Sentences(own).of(verdict), (verdict,)
     hot = NOTHING if finding and finding.places and finding.kind != CPU else hot_of(own, (pid,))
     return ProcessVerdict(
-        name, (pid,), verdict.kind, time, wall, on_cpu, verdict.score, verdict, ender, told, all_of, hot=hot
+        name, (pid,), verdict.kind, time, wall, on_cpu, verdict.score, verdict, ender, waits, told, all_of, hot=hot
     )
 
 
@@ -169,10 +183,9 @@ def _name(facts: Facts, pid: int) -> str:
     return main.process if main else next(times.process for times in facts.threads.values())
 
 
-def _ender(ends: Iterable[_End], threads: Iterable[Thread], time: int) -> Ender | None:
+def _ender(ends: Iterable[_End], victims: Collection[Node], time: int) -> Ender | None:
     """The process, or the device, that ends most of the waits of these threads of one process; None if none ends much
     of ``time``."""
-    victims = {Node(THREAD, kernel_id(pid), kernel_id(tid)) for pid, tid in threads}
     times: Counter[tuple[str, int]] = Counter()
     for victim, ender, part in ends:
         if victim in victims:
@@ -205,6 +218,7 @@ def _merged(members: Sequence[ProcessVerdict]) -> ProcessVerdict:
         sum(each.score for each in members),
         first.verdict,
         _most(filter(None, (each.ender for each in members)), time),
+        sum(each.waits for each in members),
         first.told,
         tuple(verdict for each in members for verdict in each.verdicts),
         hot=together(each.hot for each in members),

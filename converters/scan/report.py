@@ -21,6 +21,7 @@ from ..summary.sharing import serialised
 from ..summary.summarize import summarize
 from . import over_time
 from .cost import cost_json
+from .gpus import Gpus, gpus_told
 from .host import Host, host_of, sentences
 from .jobs import Jobs, jobs_report
 from .next_step import concerned, step_of_scan
@@ -42,6 +43,8 @@ class Report:
     host: Host
     """Facts on the host: what is short, and who waits for whom."""
     jobs: Jobs
+    gpus: Gpus
+    """GPUs as the driver tells of them, if it was asked."""
     facts: Facts = field(repr=False)
     """Facts of which the verdicts are made."""
     concerned: int = 0
@@ -56,6 +59,7 @@ class Report:
             "gpus": self.jobs.gpus_json(),
             "concerned": self.concerned,
             "findings": [json_text(each) for each in self.findings],
+            "nvml": self.gpus.to_json(),
             "host": self.host.to_json(),
             **cost_json(self.summary.comments),
             "summary": self.summary.to_json(),
@@ -74,11 +78,13 @@ def report_of(profile: Profile, chosen: Whom | None = None, awake: Collection[in
     processes = tuple(process_verdicts(known.facts, awake))
     step = step_of_scan(summary.next_step, known.facts, judgement, processes)
     jobs = jobs_report(known.facts, told_as_late(summary.judged.verdicts))
+    gpus = gpus_told(profile.gpus, jobs.gpus, jobs.names)
     concerns = concerned(judgement.first) if judgement.first else ()
     host = host_of(profile, known.facts.recorded.graph if known.facts.recorded else None)
-    told = (*outsiders(summary.shared, profile.duration_ns), *_findings(known.facts, summary), *sentences(host))
+    outside = outsiders(summary.shared, profile.duration_ns, [each.job for each in jobs.reports])
+    told = (*outside, *_findings(known.facts, summary), *sentences(host))
     findings = told[: thresholds.FINDINGS]
-    return Report(replace(summary, next_step=step), processes, findings, host, jobs, known.facts, len(concerns))
+    return Report(replace(summary, next_step=step), processes, findings, host, jobs, gpus, known.facts, len(concerns))
 
 
 def _findings(facts: Facts, summary: Summary) -> tuple[str, ...]:
@@ -109,10 +115,10 @@ def process_json(each: ProcessVerdict) -> dict[str, Any]:
             for frames, number in each.hot.places[: thresholds.VALUES_SHOWN]
         ],
         "samples": each.hot.samples,
-        "ended_by": each.ender and _ender_json(each.ender),
+        "ended_by": each.ender and _ender_json(each.ender, each.waits),
         "slices": over_time.to_json(each.over),
     }
 
 
-def _ender_json(ender: Ender) -> dict[str, Any]:
-    return {"name": json_text(ender.name), "pids": kernel_ids(ender.pids), "time_ns": ender.time}
+def _ender_json(ender: Ender, waits: int) -> dict[str, Any]:
+    return {"name": json_text(ender.name), "pids": kernel_ids(ender.pids), "time_ns": ender.time, "waits_ns": waits}

@@ -53,6 +53,7 @@ def _blocks(report: Report, rows: int) -> Iterator[RenderableType]:
         yield Text(printable(sentence), style="bold")
     yield from (Text(), _host_line(report))
     yield from jobs.blocks(report.jobs)
+    yield from (Text(printable(each)) for each in report.gpus.lines())
     held = [each for each in report.processes if each.kind != IDLE]
     if held:
         yield from (Text(), _table(held[:rows], summary.duration_ns))
@@ -121,7 +122,9 @@ def _processes(each: ProcessVerdict) -> Text:
     if each.over and each.over.told:
         text.append(f"\n{printable(each.over.told)}", style="not bold")
     if each.ender:
-        text.append(f"\nends with {_ender(each.ender)}: {share(each.ender.time, each.time)}", style="not bold")
+        text.append(
+            f"\nends with {_ender(each.ender)}: {share(each.ender.time, each.waits)} of the waits", style="not bold"
+        )
     return text
 
 

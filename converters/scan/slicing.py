@@ -105,13 +105,13 @@ def slices_of(threads: Sequence[Lived], length: int) -> list[ThreadSlices]:
     """The slices of these threads, each of ``length`` ns. What a thread did when it did not wait is running, as far as
     its account says so: the rest, which was lost, is unclear."""
     keys = _Keys()
-    parts = [(each, _parts(each, keys)) for each in threads]
-    by_process: defaultdict[tuple[int, int, str], list[tuple[Lived, _Parts]]] = defaultdict(list)
-    for each, of in parts:
-        by_process[each.account.pid, each.account.pid_life, each.account.process].append((each, of))
+    by_process: defaultdict[tuple[int, int, str], list[Lived]] = defaultdict(list)
+    for each in threads:
+        by_process[each.account.pid, each.account.pid_life, each.account.process].append(each)
     apart = _told_apart(threads)
     found = []
-    for members in by_process.values():
+    for lived in by_process.values():  # one process at a time: a host has many threads
+        members = [(each, _parts(each, keys)) for each in lived]
         _forget_places([of for _, of in members])
         together: list[tuple[Lived, _Parts]] = []
         for each, of in members:

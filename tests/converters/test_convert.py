@@ -343,7 +343,7 @@ def test_threads_of_perf_need_no_option(capfd: pytest.CaptureFixture[str]) -> No
 
 @pytest.mark.parametrize("suffix", ["pb.gz", "folded", "svg", "html", "speedscope.json", "trace.json", "md"])
 def test_ranks_and_gpus_of_merged_processes_are_in_every_output(suffix: str, tmp_path: Path) -> None:
-    """They can be the roots of the stacks."""
+    """Processes and threads can be the roots of the stacks."""
     made = Profile([ValueType("wall", "nanoseconds")])
     for pid, rank in ((7, "31337"), (8, "41338")):
         labels = (("gpu", f"9{rank}"), ("pid", pid), ("process", "train"), ("rank", rank), ("tid", pid))

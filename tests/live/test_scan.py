@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from commands import run
+from commands import Tracer, run
 from runner import FOLDER
 from stallscope.converters.scan import folder
 
@@ -78,3 +78,31 @@ def test_a_command_that_serialises_in_a_driver(tmp_path: Path) -> None:
     assert (row["kind"], len(row["pids"])) == ("driver", 8)
     assert "topk" in row["frames"]
     assert ended.out.count("\n") < 80
+
+
+def below(pid: int) -> set[int]:
+    """Children of a process, with theirs."""
+    try:
+        lists = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
+    except OSError:  # it has ended
+        return set()
+    found = {int(word) for each in lists for word in each.split()}
+    return found.union(*map(below, found))
+
+
+def test_neither_the_scan_nor_its_helpers_are_part_of_the_host() -> None:
+    with Tracer("-a", "-d", "1", "--json", command=TRACE_SCAN) as scan:
+        ours = {scan.pid}
+
+        def has_ended() -> bool:
+            ours.update(below(scan.pid))
+            return scan.process.poll() is not None
+
+        scan.wait_until(has_ended, "the end of the scan")
+        made = json.loads(scan.finish().check_succeeded().out)
+    assert len(ours) > 2
+    assert made["host"]["waits_for"]
+    for each in made["host"]["waits_for"]:
+        assert ours.isdisjoint((*each["waiter_pids"], *each["ended_by_pids"])), each
+    for row in made["processes"]:
+        assert ours.isdisjoint((*row["pids"], *(row["ended_by"] or {"pids": ()})["pids"])), row

@@ -1,4 +1,4 @@
-"""What waits are on beside descriptors: page faults, limits of control groups, accept queues, event loops."""
+"""Objects of waits beside descriptors: page faults, limits of control groups, accept queues, event loops."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def traced(command: str, pid: int, folder: Path, seconds: int = 3) -> dict[str, 
 
 
 def longest(said: dict[str, Any], call: str) -> dict[str, Any]:
-    """What most of the time in a system call, or in page faults, is on."""
+    """Object that most of the time in a system call, or in page faults, is on."""
     waits = [wait for wait in said["waits"] if call in wait["frames"] and wait["state"] != "runnable"]
     on: dict[str, Any] = max(waits, key=lambda wait: int(wait["time_ns"]))["on"]
     return on

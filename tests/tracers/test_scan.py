@@ -112,7 +112,7 @@ def test_a_folder_in_the_way(recorded: list[Request], tmp_path: Path, capsys: py
 def test_a_scan_that_goes_on(recorded: list[Request], options: tuple[str, ...], seconds: float) -> None:
     main([*options])
     (request,) = recorded
-    assert (request.every, request.writers) == (seconds, 1)
+    assert (request.every, request.every_option, request.writers) == (seconds, "--watch", 1)
     assert request.duration == (600 if "-d" in options else None)
     assert request.quiet, "its lines are data"
     assert not find(request.measures, Timeline)

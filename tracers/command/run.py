@@ -29,6 +29,7 @@ from .wider import chosen, with_children
 
 if TYPE_CHECKING:
     from ...converters.model import Profile
+    from ..nvml.client import Nvml
 
 
 class Shown(NamedTuple):
@@ -80,8 +81,9 @@ def traced(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...]
         native_python=given["native_python"],
         kernel_addresses=given["kernel_addresses"],
         every=given.get("every"),
+        every_option="--watch" if given.get("watch") else "--live" if given.get("live") else "--every",
         publish=functools.partial(_publish, results, stem) if results.every else None,
-        prepare=results.prepare,
+        prepare=results.prepare if results.every else None,
         budget=shown.budget,
         writers=results.writers,
         gives_up=True,
@@ -89,17 +91,29 @@ def traced(given: Mapping[str, Any], scope: Scope, measures: tuple[Measure, ...]
     if (done := engine.instead(request, f"trace-{stem}")) is not None:
         click.echo(printable(done))
         return 0
+    driver = _ask_driver() if given.get("nvml") else None
     try:
         with last_line.held():
             outcome = engine.trace(request)
+        if driver:
+            profile = outcome.profile
+            profile.gpus = driver.gpus(profile.start_ns, profile.start_ns + profile.duration_ns)
     finally:
         CLIENT.close()
+        if driver:
+            driver.close()
     _tell_unread(outcome.profile)
     written = _with_path(outcome.profile, given["critical"]) if given.get("critical") is not None else None
     results = replace(results, fit=Proposing(given, stem, engine, outcome.engine).fit)
     with while_the_user_waits():
         results.write(outcome.profile, outcome.details, with_children(given, scope, stem), chosen(given), written)
     return shell_status(outcome.status or 0) or int(outcome.failed > 0)
+
+
+def _ask_driver() -> Nvml:
+    from ..nvml.client import Nvml
+
+    return Nvml.begin()
 
 
 def _with_path(profile: Profile, tid: int) -> Profile:

@@ -201,7 +201,7 @@ _WITH_ADDRESSES = ("bcc", "stap")
 def refuse(name: str, request: Request) -> None:
     """EngineUnavailable if an option was given that this engine does not honour."""
     given = {
-        "--every": request.every is not None,
+        request.every_option: request.every is not None,
         "--lines": request.lines is not None,
         "--container-pid": request.container_pids,
         "--python-only": request.python_only,

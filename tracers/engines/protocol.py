@@ -35,6 +35,8 @@ class Request:
     """Names source lines."""
     every: float | None = None
     """Seconds of an interval, whose profile goes to ``publish``; None: one profile."""
+    every_option: str = "--every"
+    """Option by which the user asked for intervals."""
     publish: Callable[[Profile], None] | None = None
     """Called in a process of its own, once for each interval but the last one."""
     prepare: Callable[[], None] | None = field(default=None, compare=False)

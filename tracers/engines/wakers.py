@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -78,8 +78,9 @@ def _row(waker: Waker, lives: Lives) -> Row:
 class Wakers:
     """Tells who wakers are."""
 
-    def __init__(self, lives: Lives, stacks: Stacks, names: Names) -> None:
-        self._lives, self._stacks, self._names = lives, stacks, names
+    def __init__(self, lives: Lives, stacks: Stacks, names: Names, ours: Collection[int] = ()) -> None:
+        """``ours``: pids of the tracer and of the processes that work for it."""
+        self._lives, self._stacks, self._names, self._ours = lives, stacks, names, frozenset(ours)
         self._chains: dict[tuple[Waker, ...], tuple[Stack, Labels]] = {(): ((), ())}
         self._parts: dict[Waker, tuple[Stack, str, bool]] = {}
         self._frames: dict[Frame, Frame] = {}
@@ -125,7 +126,8 @@ class Wakers:
         return self._names.thread(number, self._lives.first(waker.life))
 
     def _part(self, waker: Waker) -> tuple[Stack, str, bool]:
-        """The stack of a waker, innermost first; its name; whether it is an interrupt."""
+        """The stack of a waker, innermost first; its name; whether it is an interrupt, or the tracer, which no chain
+        leads through either."""
         row = _row(waker, self._lives)
         user, kernel = self._stacks.parts_of(row)
         kernel = _from_wakeup(kernel)
@@ -134,6 +136,8 @@ class Wakers:
             is_interrupt = any(frame.name in _INTERRUPTED for frame in kernel)
         if is_interrupt:
             user, kernel = (), _own_part(kernel)
+        elif waker.tgid in self._ours:
+            return (), "[tracer]", True
         stack = tuple(self._frame(frame) for frame in reversed((*user, *kernel)))
         return stack, self._name(waker, is_interrupt), is_interrupt
 

@@ -12,12 +12,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...facts import thresholds
+from ...facts.frame_names import label
+from ...facts.identity import with_own_ids
 from ...facts.ranks import ranks_of
+from ...facts.scripts import with_scripts
 from ...model import Profile
 from ...model.states import RUNNING
 from ...rules.verdict import IDLE
-from .intervals import Intervals, Key, intervals_of
+from .intervals import Intervals, Key, intervals_of, names_of
 from .statistic import holm, margin, mean, rank_sum
+from .verdicts import Pair, verdict_pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,9 @@ class Comparison:
     calls: tuple[Moved, ...]
     """Calls that were timed, on their own: their times are also in ``changes``."""
     processes: tuple[Row, ...]
-    """Those whose number differs."""
+    """Processes whose number differs."""
+    verdicts: tuple[Pair, ...] = ()
+    """Verdicts on processes, those that differ most first."""
 
     @property
     def judged(self) -> bool:
@@ -102,6 +108,8 @@ class Comparison:
 
 def compare(before: Sequence[Profile], after: Sequence[Profile]) -> Comparison:
     """Differences of the runs ``after`` against the runs ``before``; the intervals of several runs are put together."""
+    verdicts = verdict_pairs(before, after)
+    before, after = [_named(each) for each in before], [_named(each) for each in after]
     sides = (_joined(before), _joined(after))
     durations = (_duration(before), _duration(after))
     return Comparison(
@@ -112,7 +120,13 @@ def compare(before: Sequence[Profile], after: Sequence[Profile]) -> Comparison:
         _moved(_functions(before), _functions(after), durations),
         _moved(_calls(before), _calls(after), durations),
         _rows(before, after),
+        verdicts,
     )
+
+
+def _named(profile: Profile) -> Profile:
+    """The profile with the names under which verdicts tell its processes: those with the script that they run."""
+    return with_scripts(with_own_ids(profile))[0]
 
 
 def _duration(runs: Sequence[Profile]) -> int:
@@ -158,23 +172,24 @@ def _functions(runs: Sequence[Profile]) -> Counter[_Who]:
     for profile in runs:
         if "wall" not in [each.name for each in profile.value_types]:
             continue
-        column, ranks = profile.index("wall"), ranks_of(profile)
+        column, ranks, names = profile.index("wall"), ranks_of(profile), names_of(profile)
         for sample in profile.samples:
             if not sample.stack or not sample.values[column] or sample.label("state") != RUNNING:
                 continue
             leaf = next((each for each in reversed(sample.stack) if each.kind != "kernel"), sample.stack[-1])
             pid = sample.label("pid")
-            rank = ranks.get(pid) if isinstance(pid, int) else None
-            found[str(sample.label("process") or ""), rank, leaf.name] += sample.values[column]
+            name = str(sample.label("process") or "")
+            process, rank = (names.get(pid, name), ranks.get(pid)) if isinstance(pid, int) else (name, None)
+            found[process, rank, label(leaf)] += sample.values[column]
     return found
 
 
 def _calls(runs: Sequence[Profile]) -> Counter[_Who]:
     found: Counter[_Who] = Counter()
     for profile in runs:
-        ranks = ranks_of(profile)
+        ranks, names = ranks_of(profile), names_of(profile)
         for call in profile.calls:
-            found[call.process, ranks.get(call.pid), call.name] += call.total + call.open_time
+            found[names.get(call.pid, call.process), ranks.get(call.pid), call.name] += call.total + call.open_time
     return found
 
 
@@ -201,8 +216,8 @@ def _numbers(runs: Sequence[Profile]) -> Counter[tuple[str, int | None]]:
     """The most processes that a run has of each name and rank."""
     most: Counter[tuple[str, int | None]] = Counter()
     for profile in runs:
-        ranks = ranks_of(profile)
+        ranks, names = ranks_of(profile), names_of(profile)
         ids = {(each.process, each.pid) for each in profile.threads}
         ids |= {(each.process, each.pid) for each in profile.slices}
-        most |= Counter((name, ranks.get(pid)) for name, pid in ids)
+        most |= Counter((names.get(pid, name), ranks.get(pid)) for name, pid in ids)
     return most

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ...facts import thresholds
+from ...facts.frame_names import without_line
 from ...facts.ranks import ranks_of
 from ...model import Profile
 from ...model.slices import ThreadSlices
@@ -18,7 +20,7 @@ class Key(NamedTuple):
     kind: str
     """Kind, one of `rules.verdict.KINDS`."""
     frames: tuple[str, ...] = ()
-    """Place, as in `Site`; () for several, and for running."""
+    """Place, as in `Site`, without lines, so that an edited script is still found; () for several, and for running."""
     kernel: str = ""
 
 
@@ -30,19 +32,25 @@ class Intervals(NamedTuple):
 
 
 def intervals_of(profile: Profile) -> Intervals:
-    """The rates in the slices of a profile; no intervals if it has none. A last slice of less than half the length
-    of the others is left out: its rates would be noise."""
-    ranks = ranks_of(profile)
+    """The rates in the slices of a profile; no intervals if it has none. A last slice that is much shorter
+    than the others is left out."""
+    ranks, names = ranks_of(profile), names_of(profile)
     lengths = _lengths(profile)
     rates: dict[Key, list[float]] = {}
     for each in profile.slices:
         for spent in each.spent:
-            key = Key(each.process, ranks.get(each.pid), spent.kind, spent.frames, spent.kernel)
+            frames = tuple(map(without_line, spent.frames))
+            key = Key(names.get(each.pid, each.process), ranks.get(each.pid), spent.kind, frames, spent.kernel)
             series = rates.setdefault(key, [0.0] * len(lengths))
             for i, time in enumerate(spent.times, each.first):
                 if i < len(lengths):
                     series[i] += time / lengths[i]
     return Intervals(len(lengths), rates)
+
+
+def names_of(profile: Profile) -> dict[int, str]:
+    """Names of processes by pid, where they are known beside their threads."""
+    return {each.pid: each.process for each in profile.processes}
 
 
 def _lengths(profile: Profile) -> list[int]:
@@ -53,7 +61,7 @@ def _lengths(profile: Profile) -> list[int]:
     known = max(_end(each) for each in profile.slices)
     whole, rest = divmod(profile.duration_ns or known * length, length)
     lengths = [length] * whole
-    return [*lengths, rest] if 2 * rest >= length else lengths
+    return [*lengths, rest] if rest >= thresholds.COMPARED_LAST * length else lengths
 
 
 def _end(each: ThreadSlices) -> int:

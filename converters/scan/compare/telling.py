@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
 from ...base.text import json_text, printable
 from ...base.units import duration, plural
 from ...facts import thresholds
+from ...phrases.jobs import percent
 from .comparing import Change, Comparison, Moved
 from .intervals import Key
+from .verdicts import Held, Pair
 
 SCHEMA_VERSION = 1
+_NOT_HELD = ("not held up", "not there")
 
 
 def show(comparison: Comparison, file: TextIO) -> None:
@@ -34,15 +37,18 @@ def lines(comparison: Comparison) -> Iterator[str]:
     )
     if min(comparison.runs) < 2:
         yield "One run on a side: noise is that inside a run; how much runs of the same job differ is not known."
-    rows = thresholds.COMPARED_ROWS
     if comparison.changes:
         yield from ("", f"{'Before':>8} {'After':>8} {'Change':>8} {'±':>6}  Noise  What")
-        yield from map(_change_line, comparison.changes[:rows])
+        yield from map(_change_line, comparison.changes[: thresholds.COMPARED_ROWS])
+    differ = [each for each in comparison.verdicts if each.differs]
+    if differ:
+        yield from ("", "Verdicts that differ (not judged: they have no intervals)")
+        yield from map(_pair_line, differ[: thresholds.COMPARED_VERDICTS])
     for head, moved in (("Functions that run", comparison.functions), ("Calls", comparison.calls)):
         if moved:
             yield from ("", f"{head} (not judged: they have no intervals)")
-            yield from map(_moved_line, moved[: rows // 2])
-    for row in comparison.processes[: rows // 4]:
+            yield from map(_moved_line, moved[: thresholds.COMPARED_MOVED])
+    for row in comparison.processes[: thresholds.COMPARED_NUMBERS]:
         yield f"{_who(row.process, row.rank)}: {plural(row.before, 'process')} before, {row.after} after"
 
 
@@ -51,7 +57,7 @@ def _answer(comparison: Comparison) -> str:
         fewest = min(comparison.intervals)
         return (
             f"Change cannot be told from noise: {plural(fewest, 'interval')} on one side, at least "
-            f"{thresholds.COMPARED_INTERVALS} are needed."
+            f"{int(thresholds.COMPARED_INTERVALS)} are needed."
         )
     first = comparison.first
     if first is None:
@@ -71,12 +77,35 @@ def _moved_line(each: Moved) -> str:
     return f"{numbers}  {_who(each.process, each.rank)}: {printable(each.name)}"
 
 
+def _pair_line(each: Pair) -> str:
+    before, after = each.before, each.after
+    who = _who(each.process, each.rank)
+    if before and after and each.is_same:
+        return f"  {who}: {_where(after)}, {_part(before)}, now {_part(after)}"
+    told = [f"{_where(held)}, {_part(held)}" if held and held.rate else _NOT_HELD[held is None] for held in each[2:]]
+    return f"  {who}: {told[0]}; now {told[1]}"
+
+
+def _part(held: Held) -> str:
+    """Share of the time of the threads that are held up, or the time where that is not known."""
+    return f"{held.rate:.2f} s per s" if held.share is None else percent(held.share)
+
+
+def _where(held: Held) -> str:
+    place = _place(held.frames, held.kernel)
+    return held.kind + (f" in {place}" if place else "")
+
+
+def _place(frames: Iterable[str], kernel: str) -> str:
+    return " → ".join(map(printable, frames)) + (f" │ {printable(kernel)}" if kernel else "")
+
+
 def _who(process: str, rank: int | None) -> str:
     return printable(process) if rank is None else f"{printable(process)} (rank {rank})"
 
 
 def _what(key: Key) -> str:
-    place = " → ".join(map(printable, key.frames)) + (f" │ {printable(key.kernel)}" if key.kernel else "")
+    place = _place(key.frames, key.kernel)
     return f"{_who(key.process, key.rank)}: {key.kind}" + (f" in {place}" if place else "")
 
 
@@ -89,6 +118,7 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
         "runs": list(comparison.runs),
         "judged": comparison.judged,
         "changes": [_change_json(each) for each in comparison.changes],
+        "verdicts": [_pair_json(each) for each in comparison.verdicts],
         "functions": [_moved_json(each) for each in comparison.functions],
         "calls": [_moved_json(each) for each in comparison.calls],
         "processes": [{**each._asdict(), "process": json_text(each.process)} for each in comparison.processes],
@@ -108,6 +138,21 @@ def _change_json(each: Change) -> dict[str, Any]:
         "chance": each.chance,
         "is_change": each.is_change,
     }
+
+
+def _pair_json(each: Pair) -> dict[str, Any]:
+    return {
+        "process": json_text(each.process),
+        "rank": each.rank,
+        "before": each.before and _held_json(each.before),
+        "after": each.after and _held_json(each.after),
+        "differs": each.differs,
+    }
+
+
+def _held_json(held: Held) -> dict[str, Any]:
+    frames = [json_text(frame) for frame in held.frames]
+    return {**held._asdict(), "frames": frames, "kernel": json_text(held.kernel)}
 
 
 def _moved_json(each: Moved) -> dict[str, Any]:

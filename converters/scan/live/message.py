@@ -101,7 +101,7 @@ def _row(each: ProcessVerdict, facts: Facts, threads: dict[int, list[Thread]], l
         each.on_cpu / length if length else 0.0,
         each.score,
         " → ".join([*each.frames[-1:], *([each.kernel] if each.kernel else [])]),
-        _ended(each.ender, each.time),
+        _ended(each.ender, each.waits),
         each.told,
         each.verdict.rule if each.verdict else "",
         *_stack(each),
@@ -110,11 +110,11 @@ def _row(each: ProcessVerdict, facts: Facts, threads: dict[int, list[Thread]], l
     )
 
 
-def _ended(ender: Ender | None, time: int) -> str:
+def _ended(ender: Ender | None, waits: int) -> str:
     if ender is None:
         return ""
     pids = f" (pid {', '.join(map(shown_id, ender.pids))})" if 0 < len(ender.pids) <= thresholds.PIDS_SHOWN else ""
-    return f"{ender.name}{pids}: {share(ender.time, time)}"
+    return f"{ender.name}{pids}: {share(ender.time, waits)} of the waits"
 
 
 def _stack(each: ProcessVerdict) -> tuple[list[str], list[str]]:

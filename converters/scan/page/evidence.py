@@ -56,7 +56,7 @@ def _row(row: ProcessVerdict, label: str) -> dict[str, Any]:
         "score": round(row.score),
         "place": [printable(frame) for frame in row.frames],
         "kernel": printable(row.kernel),
-        "ender": row.ender and _ender(row.ender, row.time),
+        "ender": row.ender and _ender(row.ender, row.waits),
         "rule": row.verdict.rule if row.verdict and row.kind != IDLE else "",
         "told": printable(row.told),
         "slices": _slices(row.over) if row.over else None,
@@ -84,11 +84,11 @@ def _rest(times: Sequence[tuple[int, str]]) -> list[list[Any]]:
     return [["others", sum(time for time, _ in times)]] if times else []
 
 
-def _ender(ender: Ender, time: int) -> dict[str, Any]:
+def _ender(ender: Ender, waits: int) -> dict[str, Any]:
     return {
         "name": printable(ender.name),
         "pids": kernel_ids(ender.pids)[:PIDS],
-        "share": ender.time / time if time else None,
+        "share": ender.time / waits,
     }
 
 

@@ -100,17 +100,21 @@ def stamp(seconds: float) -> str:
 
 
 def _told(each: ProcessVerdict) -> str:
-    """``lock 94.0 %  8 × train in topk │ rwsem_down_read, ended by monitor (pid 88): 71.0 %``"""
+    """``lock 94.0 %  8 × train in topk │ rwsem_down_read, ended by monitor (pid 88): 71.0 % of the waits``"""
     much = share(each.time, each.wall) if each.wall else duration(each.time)
     number = f"{count(len(each.pids))} × " if len(each.pids) > 1 else ""
     who = f"{number}{printable(each.name)}{_pids(each.pids)}"
     where = f" in {printable(each.frames[-1])}" if each.frames else ""
     where += f" │ {printable(each.kernel)}" if each.kernel else ""
-    return f"{each.kind} {much}  {who}{where}{_ended(each.ender, each.time)}"
+    return f"{each.kind} {much}  {who}{where}{_ended(each.ender, each.waits)}"
 
 
-def _ended(ender: Ender | None, time: int) -> str:
-    return f", ended by {printable(ender.name)}{_pids(ender.pids)}: {share(ender.time, time)}" if ender else ""
+def _ended(ender: Ender | None, waits: int) -> str:
+    return (
+        f", ended by {printable(ender.name)}{_pids(ender.pids)}: {share(ender.time, waits)} of the waits"
+        if ender
+        else ""
+    )
 
 
 def _pids(pids: Sequence[int]) -> str:

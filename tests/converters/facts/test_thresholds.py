@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import blame_pins
 import call_pins as calls
+import compare_pins
 import core_pins
 import fact_pins
 import host_pins
@@ -265,6 +266,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
     ),
     "OUTLIER_MEDIAN": (Pin(0.249, 0.251, lambda x: said.stands_out(100, 100, 100, 100 * (1 + x))),),
     "OUTLIER_SHARE": (Pin(0.099, 0.101, lambda x: said.stands_out(0.5, 0.5, 0.5, 0.5 + x, of_shares=True)),),
+    "GPU_LIMITED": (Pin(0.19, 0.21, host_pins.is_limited),),
     "PRESSURE_CPU": (Pin(0.49, 0.51, lambda x: host_pins.is_short("cpu", x)),),
     "PRESSURE_IO": (Pin(0.19, 0.21, lambda x: host_pins.is_short("io", x)),),
     "PRESSURE_MEMORY": (Pin(0.049, 0.051, lambda x: host_pins.is_short("memory", x)),),
@@ -297,6 +299,9 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "PHASE_SCATTER": (Pin(5.9, 6.1, slice_pins.exceeds_scatter),),
     "HOLDS_IN": (Pin(0.94, 0.96, slice_pins.holds_in),),
     "HOLDS_MOST": (Pin(0.69, 0.71, slice_pins.holds_for),),
+    "COMPARED_LEAST": (Pin(0.019, 0.021, compare_pins.differs_by),),
+    "COMPARED_CHANCE": (Pin(0.0099, 0.0101, compare_pins.by_chance),),
+    "COMPARED_LAST": (Pin(0.49, 0.51, compare_pins.has_last),),
 }
 """Pins by the names of thresholds: a new one needs one, too."""
 

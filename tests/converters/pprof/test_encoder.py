@@ -17,6 +17,7 @@ from stallscope.converters.model.call_ioctls import CallIoctls
 from stallscope.converters.model.calls import BUCKETS, CallTimes
 from stallscope.converters.model.copies import Copies
 from stallscope.converters.model.file_locks import FileLock
+from stallscope.converters.model.gpus import REASONS, Gpu, GpuLimit
 from stallscope.converters.model.neighbours import Neighbour
 from stallscope.converters.model.pressure import KINDS, RESOURCES, Interrupts, Pressure
 from stallscope.converters.model.processes import (
@@ -108,6 +109,9 @@ FILE_LOCKS = st.builds(
 NEIGHBOURS = st.builds(Neighbour, TEXT, UINT64, UINT64, st.sampled_from(["", "0-3,8"]))
 
 PRESSURE = st.builds(Pressure, st.sampled_from(RESOURCES), UINT64, UINT64, UINT64, TEXT)
+_FIGURES = st.integers(-1, 2**63 - 1)
+_LIMITS = st.lists(st.builds(GpuLimit, st.sampled_from([*REASONS.values()]), _FIGURES), max_size=2)
+GPUS = st.builds(Gpu, _FIGURES, TEXT, *[_FIGURES] * 14, _LIMITS)
 INTERRUPTS = st.builds(Interrupts, st.sampled_from(KINDS), TEXT, UINT64, UINT64, UINT64)
 
 
@@ -134,6 +138,7 @@ def profiles(draw: st.DrawFn) -> Profile:
         file_locks=draw(st.lists(FILE_LOCKS, max_size=2)),
         neighbours=draw(st.lists(NEIGHBOURS, max_size=2)),
         pressure=draw(st.lists(PRESSURE, max_size=2)),
+        gpus=draw(st.lists(GPUS, max_size=2)),
         interrupts=draw(st.lists(INTERRUPTS, max_size=2)),
         objects=draw(st.lists(OBJECTS, max_size=2)),
         lost=draw(COUNTS),

@@ -66,6 +66,28 @@ def test_who_ends_most_of_the_waits_of_a_process() -> None:
     assert (ender.pids, ender.time) == ((20,), 900 * MS)
 
 
+def test_what_somebody_ends_is_a_part_of_all_waits_of_the_threads() -> None:
+    """They wait in more places than that of the verdict, and the same process ends these waits, too."""
+    host = Host().wait(7, 7, RECV, 400, CLIENT, each=9).wait(7, 7, FSYNC, 500, CLIENT, each=9)
+    row = by_pid(host)[7]
+    assert row.ender
+    assert (row.time, row.ender.time, row.waits) == (500 * MS, 900 * MS, 900 * MS)
+    host.wait(7, 7, RECV, 50, ("[timer]", 0, ""), each=9)
+    assert by_pid(host)[7].waits == 950 * MS
+
+
+def test_waits_of_processes_that_do_the_same_are_added_up() -> None:
+    host = Host()
+    for pid in (7, 8):
+        host.wait(pid, pid, RECV, 400, CLIENT, each=9).wait(pid, pid, COMPUTE, 100, ("[timer]", 0, ""), each=9)
+    profile = host.made()
+    for times in profile.threads:
+        times.process = "app"
+    (row,) = process_verdicts(facts_of(profile))
+    assert row.ender
+    assert (row.pids, row.ender.time, row.waits) == ((7, 8), 800 * MS, 1000 * MS)
+
+
 def test_who_ends_little_is_not_named() -> None:
     host = Host().wait(7, 7, RECV, 250, CLIENT, each=9).wait(7, 7, RECV, 650, ("[still waiting]", 0, ""), each=9)
     assert by_pid(host)[7].ender is None

@@ -97,6 +97,7 @@ def test_shares_are_whole_numbers() -> None:
     ("given", "option"),
     [
         ({"every": 1.0}, "--every"),
+        ({"every": 1.0, "every_option": "--watch"}, "--watch"),
         ({"python_only": True}, "--python-only"),
         ({"container_pids": True}, "--container-pid"),
     ],

@@ -96,6 +96,18 @@ def test_processes_of_wakers(wakers: Wakers) -> None:
     assert wakers.processes() == {7: "app"}
 
 
+def test_the_tracer_is_told_by_its_pid_and_nobody_is_behind_it() -> None:
+    wakers = Wakers(Lives(), Stacks(), Names(), {7})
+    softirq = waker(BY_SOFTIRQ, 4, pid=14, number=9)
+    assert told(wakers, APP, softirq) == ["--", "[tracer]"]
+    assert dict(wakers.of((APP, softirq))[1]) == {"waker": "[tracer]"}
+    assert told(wakers, softirq, APP)[-2:] == ["--", "[tracer]"]
+    assert told(wakers, softirq)[-1] == "ksoftirqd/0-14 RCU"
+    assert wakers.processes() == {14: "ksoftirqd/0"}
+    interrupting = waker(BY_SOFTIRQ, 2, pid=7, number=3)
+    assert told(wakers, interrupting)[-1] == "[softirq NET_RX]", "it had nothing to do with what it interrupted"
+
+
 def test_a_chain(wakers: Wakers) -> None:
     assert told(wakers, APP, waker(BY_TIMER, 5))[-6:] == ["--", "try_to_wake_up", "handle_irq", *IRQ[::-1], "[timer]"]
 

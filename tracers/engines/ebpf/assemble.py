@@ -60,7 +60,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
     stacks = Stacks(capture, every_row, naming.lines, naming.python, kernel_addresses=naming.kernel_addresses)
     capture.stacks = {}  # They have names now, and the addresses of very many take as much memory.
     names = Names(capture, container_pids=naming.container_pids)
-    wakers = Wakers(capture.lives, stacks, names)
+    wakers = Wakers(capture.lives, stacks, names, capture.ours)
     labels: dict[tuple[int, int, int, int, str, bool, Labels], Labels] = {}
     samples = []
     reached: Counter[int] = Counter()

@@ -88,6 +88,8 @@ class Capture:
     group_limits: list[GroupLimit] = field(default_factory=list)
     slices: Slices | None = None
     """Times of waits by slices of the trace; None: they are not known."""
+    ours: frozenset[int] = frozenset()
+    """Pids of the tracer and of the processes that work for it."""
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,8 @@ class Ebpf(Engine):
             if request.gives_up:
                 capabilities.give_up_all_but(capabilities.DURING)
             if request.every and probes.shape.raw:
-                raise StallscopeError("--every needs the kernel's own type information", "leave out --every or --btf")
+                named = request.every_option
+                raise StallscopeError(f"{named} needs the kernel's own type information", f"leave out {named} or --btf")
             get_ready()
             # Modules that are needed only from here on are imported after the probes are attached.
             from ...base.progress import Progress

@@ -396,4 +396,5 @@ class Session:
             pressure=self._conditions.pressure(),
             group_limits=self._conditions.group_limits.found(),
             slices=slices_by_process(collectors, ended, lives),
+            ours=frozenset((os.getpid(), *ours)),
         )

@@ -27,7 +27,8 @@ def slices_by_process(collectors: Iterable[Collector], ended: Ended, lives: Live
 
 
 def thread_slices(capture: Capture, rows: Sequence[Row], stacks: Stacks, names: Names) -> list[ThreadSlices]:
-    """The slices of all threads. ``rows``: those of the capture, in its order, with the stacks that have names."""
+    """The slices of all threads, once: the capture does not keep its waits by slices. ``rows``: those of the capture,
+    in its order, with the stacks that have names."""
     if capture.slices is None:
         return []
     from ....converters.scan.slicing import Lived, Waited, slices_of
@@ -50,4 +51,5 @@ def thread_slices(capture: Capture, rows: Sequence[Row], stacks: Stacks, names: 
             at = known.get((origin, state))
             waited = Waited(state, stacks.of(at) if at and state in BLOCKED else (), names.object(origin, state), times)
             members[0].waits.append(waited)
+    found.waits.clear()  # the threads have them
     return slices_of([each for members in threads.values() for each in members], found.length)

@@ -1,32 +1,16 @@
 from __future__ import annotations
 
-import json
-
 import pytest
-from scans import HOSTILE
+from compare_profiles import run
 from stallscope.converters.facts import thresholds
-from stallscope.converters.model import Profile, ValueType
+from stallscope.converters.model import Frame, Profile, Sample, ValueType
+from stallscope.converters.model.calls import CallTimes
 from stallscope.converters.model.processes import ProcessTimes
-from stallscope.converters.model.slices import SliceSpent, ThreadSlices
+from stallscope.converters.model.states import RUNNING
 from stallscope.converters.scan.compare.comparing import compare
-from stallscope.converters.scan.compare.telling import lines, to_json
-from summary_profiles import MS, SECOND
-
-NOISE = (3, -2, 0, 5, -4, 1, -1, 2, -3, 4)
-"""ms by which slices differ."""
-
-
-def run(
-    blocked_ms: int, *, slices: int = 10, pids: tuple[int, ...] = (7,), name: str = "train", shift: int = 0
-) -> Profile:
-    """Processes whose thread waits for a lock for so many ms of each second, and runs for the rest."""
-    profile = Profile([ValueType("wall", "nanoseconds")], duration_ns=slices * SECOND)
-    for pid in pids:
-        waits = tuple((blocked_ms + NOISE[(i + shift) % len(NOISE)]) * MS for i in range(slices))
-        runs = tuple(SECOND - each for each in waits)
-        spent = [SliceSpent("lock", waits, ("step", name), "futex_wait"), SliceSpent("cpu", runs)]
-        profile.slices.append(ThreadSlices(name, name, pid, pid, SECOND, 0, spent))
-    return profile
+from stallscope.converters.scan.compare.telling import lines
+from summary_profiles import SECOND, empty
+from verdict_profiles import FSYNC, one
 
 
 def test_known_difference() -> None:
@@ -104,18 +88,66 @@ def test_outlier_is_noise() -> None:
     assert not made.told
 
 
-def test_hostile_names() -> None:
-    made = compare([run(100, name=HOSTILE)], [run(400, name=HOSTILE)])
-    text = "\n".join(lines(made))
-    assert "\x1b" not in text
-    assert "\u202e" not in text
-    json.dumps(to_json(made)).encode("ascii")
-    text.encode()
+def test_an_edited_script_matches_itself() -> None:
+    before = run(100, place=("train.py:41 step", "lock.py:7 take"))
+    after = run(400, place=("train.py:52 step", "lock.py:7 take"))
+    made = compare([before], [after])
+    assert made.first is not None
+    assert made.first.key.frames == ("step", "take")
+    assert (made.first.before, made.first.after) == (pytest.approx(0.1, abs=0.01), pytest.approx(0.4, abs=0.01))
+    assert not compare([before], [run(100, place=("train.py:52 step", "lock.py:7 take"))]).changes
 
 
-def test_report_fits_a_screen() -> None:
-    few, many = ([run(ms, pids=(i,), name=f"p{i}") for i in range(40)] for ms in (100, 400))
-    one, other = Profile([], duration_ns=10 * SECOND), Profile([], duration_ns=10 * SECOND)
-    one.slices = [each.slices[0] for each in few[:20]]
-    other.slices = [each.slices[0] for each in many]
-    assert len(list(lines(compare([one], [other])))) <= 40
+def running(name: str, ns: int, line: int = 1, script: str = "") -> Profile:
+    """A process that runs in a function of Python, which has the kernel do something."""
+    profile = Profile([ValueType("wall", "nanoseconds")], duration_ns=10 * SECOND)
+    frames = (Frame("main"), Frame(name, "python", file="train.py", line=line), Frame("do_syscall_64", "kernel"))
+    labels = (("pid", 7), ("process", "python"), ("state", RUNNING), ("tid", 7))
+    profile.samples = [Sample(frames, (ns,), labels), Sample(frames, (ns,), (*labels[:2], ("state", "interruptible")))]
+    profile.processes = [ProcessTimes(7, "python", script=script)] if script else []
+    return profile
+
+
+def test_functions_that_run() -> None:
+    """Leaves out waits, and frames of the kernel; tells what grows and what shrinks, the most first."""
+    made = compare([running("step", SECOND)], [running("step", 4 * SECOND, line=9)])
+    (moved,) = made.functions
+    assert moved[:3] == ("python", None, "step")
+    assert (moved.before, moved.after, moved.difference) == pytest.approx((0.1, 0.4, 0.3))
+    both = compare([running("old", SECOND)], [running("new", 4 * SECOND)]).functions
+    assert [(each.name, round(each.difference, 6)) for each in both] == [("new", 0.4), ("old", -0.1)]
+    assert not compare([running("step", SECOND)], [running("step", SECOND)]).functions
+
+
+def test_several_runs_are_no_longer_than_one() -> None:
+    assert not compare([running("step", SECOND)], [running("step", SECOND)] * 3).functions
+
+
+def test_scripts_are_told_apart() -> None:
+    made = compare([running("f", SECOND, script="a.py")], [running("f", SECOND, script="b.py")])
+    assert {each.process for each in made.functions} == {"python a.py", "python b.py"}
+
+
+def calling(total: int, unfinished: int = 0) -> Profile:
+    profile = Profile([ValueType("wall", "nanoseconds")], duration_ns=10 * SECOND)
+    profile.calls = [
+        CallTimes("ncclAllReduce", "", pid, "train", 10, total, 1, total, open_time=unfinished) for pid in (7, 8)
+    ]
+    profile.processes = [ProcessTimes(pid, "train", ranks={"rank": str(pid - 7)}) for pid in (7, 8)]
+    return profile
+
+
+def test_calls() -> None:
+    """Finished and unfinished ones, by rank."""
+    made = compare([calling(SECOND)], [calling(2 * SECOND, unfinished=SECOND)])
+    assert [each[:3] for each in made.calls] == [("train", 0, "ncclAllReduce"), ("train", 1, "ncclAllReduce")]
+    assert [each.before for each in made.calls] == pytest.approx([0.1, 0.1])
+    assert [each.after for each in made.calls] == pytest.approx([0.3, 0.3])
+    assert not compare([calling(SECOND)], [calling(SECOND)]).calls
+
+
+def test_verdicts_are_of_both_sides() -> None:
+    (pair,) = compare([empty()], [one(FSYNC, 9 * SECOND, state="uninterruptible", runs=SECOND)]).verdicts
+    assert pair.before is None
+    assert pair.after
+    assert pair.after.kind == "io"

@@ -33,7 +33,7 @@ def test_rows_come_with_their_evidence() -> None:
 
 
 def test_who_ends_the_waits() -> None:
-    assert any(row.ended == "feed (pid 300): 100.0 %" for row in sent(scanned_host()).rows)
+    assert any(row.ended == "feed (pid 300): 100.0 % of the waits" for row in sent(scanned_host()).rows)
 
 
 def test_notes() -> None:
