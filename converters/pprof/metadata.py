@@ -44,7 +44,6 @@ _PLAIN = (
     *("calls", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil"),
     *("neighbours", "objects", "group_limits", "origins", "slices", "pressure", "interrupts", "gpus"),
 )
-"""Names of parts."""
 _SLACK = 10**9
 """Nanoseconds that a thread may have done beyond twice its time."""
 _Flat = TypeVar("_Flat", CallIoctls, Copies, FileLock, Neighbour, Pressure, Interrupts)
