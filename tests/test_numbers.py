@@ -81,6 +81,7 @@ ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
     ),
     "scan/page/page.py": ("level of compression; bound of work", (6, 50_000)),
     "scan/page/tables.py": ("rows of a page", (40, 500, 20_000, 8)),
+    "scan/gpus.py": ("users that are named; units of a thousandth", (2, 1_000, 1_000, 1_000, 1_000)),
     "scan/jobs.py": ("digits of a share", (6,)),
     "scan/report.py": ("version of the JSON", (1,)),
     "scan/screen.py": ("lines", (40,)),

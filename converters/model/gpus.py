@@ -1,4 +1,4 @@
-"""What the NVIDIA driver tells of GPUs (NVML), once a second; and what it cost to ask."""
+"""GPUs as NVIDIA's driver tells of them (NVML), once a second; and the cost of asking."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ IDLE = REASONS[0x1]
 
 @dataclass(slots=True)
 class GpuLimit:
-    """One reason for clocks below the highest."""
+    """Reason for clocks below the highest."""
 
     reason: str
     """One of `REASONS`."""
@@ -48,11 +48,11 @@ class Gpu:
     memory_used: int
     """Bytes, at most."""
     memory: int
-    """All bytes."""
+    """Bytes of all of it."""
     clock: int
     """Mean clock of the multiprocessors in MHz."""
     clock_most: int
-    """The highest possible one in MHz."""
+    """Highest clock in MHz."""
     power: int
     """Mean power in mW."""
     power_limit: int

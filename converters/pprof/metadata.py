@@ -36,15 +36,13 @@ from ..model.sharing import SharedCall
 from ..phrases.remarks import worded
 from . import answers, display, gpus, group_limits, locks, origins, remarks, slices, steps, wait_objects
 
-_PREFIX = "stallscope:"
-_VERSION = 1
+_PREFIX, _VERSION = "stallscope:", 1
 _MOST = 1 << 64
 """Numbers that are divided stay below this: the result fits into a float."""
 _PLAIN = (
     *("calls", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil"),
     *("neighbours", "objects", "group_limits", "origins", "slices", "pressure", "interrupts", "gpus"),
 )
-"""Names of parts that are written field by field."""
 _SLACK = 10**9
 """Nanoseconds that a thread may have done beyond twice its time."""
 _Flat = TypeVar("_Flat", CallIoctls, Copies, FileLock, Neighbour, Pressure, Interrupts)

@@ -1,4 +1,4 @@
-"""What the driver tells of GPUs in a scan, with the ranks and processes that have them open, and what asking cost."""
+"""GPUs as the driver tells of them in a scan, with the ranks and processes that have them open, and what asking cost."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Gpus:
         }
 
     def lines(self) -> list[str]:
-        """At most two sentences: the GPU whose clocks are limited most, and what was asked, at which cost."""
+        """Sentences, at most two: the GPU whose clocks are limited most, and what was asked, at which cost."""
         if not self.gpus:
             return []
         return [*self._limited(), self._asked()]

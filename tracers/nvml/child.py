@@ -43,7 +43,7 @@ class Failed(Exception):
 
 
 class Driver:
-    """The library, and what its calls cost."""
+    """Library, and what its calls cost."""
 
     def __init__(self, library: str) -> None:
         try:
@@ -105,7 +105,7 @@ class Driver:
 
 
 def about(driver: Driver, device: ctypes.c_void_p) -> dict[str, Any]:
-    """What does not change of a GPU."""
+    """Properties that do not change of a GPU."""
     name = ctypes.create_string_buffer(_NAME)
     try:
         driver.call("nvmlDeviceGetName", device, name, ctypes.c_uint(_NAME))
@@ -120,7 +120,7 @@ def about(driver: Driver, device: ctypes.c_void_p) -> dict[str, Any]:
 
 
 def look(driver: Driver, device: ctypes.c_void_p) -> dict[str, Any]:
-    """What a GPU does now, null where the driver does not tell."""
+    """State of a GPU now, null where the driver does not tell."""
     used = driver.fill("nvmlDeviceGetUtilizationRates", device, _Utilization())
     memory = driver.fill("nvmlDeviceGetMemoryInfo", device, _Memory())
     return {
