@@ -17,7 +17,7 @@ class _Team(NamedTuple):
 
     ranks: frozenset[int]
     inside: frozenset[int]
-    """These, their workers, and ranks of which it is not known to which job they belong."""
+    """Processes of the job: its ranks, their workers, and ranks that may belong to any job."""
     others: frozenset[int]
     """Ranks of other jobs."""
 

@@ -67,7 +67,7 @@ def test_who_ends_most_of_the_waits_of_a_process() -> None:
 
 
 def test_what_somebody_ends_is_a_part_of_all_waits_of_the_threads() -> None:
-    """They wait in more places than that of the verdict, and the same process ends these waits, too."""
+    """Waits of its threads are in more places than that of the verdict, and one process ends all of them."""
     host = Host().wait(7, 7, RECV, 400, CLIENT, each=9).wait(7, 7, FSYNC, 500, CLIENT, each=9)
     row = by_pid(host)[7]
     assert row.ender
