@@ -1,4 +1,4 @@
-"""GPUs as the driver tells of them in a scan, with the ranks and processes that have them open, and what asking cost."""
+"""GPUs as the driver tells of them in a scan, with the ranks and processes that have them open; the cost of asking."""
 
 from __future__ import annotations
 
