@@ -78,6 +78,8 @@ SIGNALS = re.compile(
 """Functions of Python's library (``file:function``) that take a lock to wait until another thread frees it."""
 QUEUES = ("simplequeue_", "_queue_SimpleQueue_")
 """Begins of functions of CPython that do it, too (Modules/_queuemodule.c)."""
+QUEUE_FILES = re.compile(r"(.*/)?_queue\.[^/]*\.so")
+"""Files of the module that has them, if it is one by itself: Debian's has no names of its own functions."""
 LINKED_LOCKS = re.compile(
     r"<?(std::sys(_common)?::.*(Mutex|RwLock)>?::(lock|read|write)_contended|"
     r"parking_lot(_core)?::raw_(mutex|rwlock)::\w+>?::lock_(\w+_)?slow|absl::(lts_\w+::)?Mutex::(Lock|ReaderLock))"

@@ -7,7 +7,7 @@ the system call: what a program calls its own functions changes nothing.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from operator import attrgetter
 from typing import NamedTuple
@@ -40,6 +40,7 @@ from .wait_functions import (
     NO_PLACE,
     OF_PEER,
     PYTHON_LOCKS,
+    QUEUE_FILES,
     QUEUES,
     SCRIPT_JOINS,
     SELECTS,
@@ -244,7 +245,13 @@ class _Below(NamedTuple):
             return found
         names = [self.called, *(each.label for each in self.library)]
         found = next((name for name in names if name.startswith(PYTHON_LOCKS)), "")
-        return "" if not found or any(name.startswith(QUEUES) for name in names) or self._is_for_signal() else found
+        return "" if not found or self._is_for_item(names) or self._is_for_signal() else found
+
+    def _is_for_item(self, names: Iterable[str]) -> bool:
+        """Whether it is a queue of Python that is waited for. ``names``: of the functions below the program's."""
+        return any(name.startswith(QUEUES) for name in names) or any(
+            QUEUE_FILES.fullmatch(each.path) for each in self.library
+        )
 
     def _is_for_signal(self) -> bool:
         """Whether the innermost function of a script is one of Python's library that takes locks to wait for signals;

@@ -249,6 +249,20 @@ def test_a_queue_of_python_is_no_lock() -> None:
 
 
 @pytest.mark.parametrize(
+    ("file", "kind"),
+    [
+        ("/usr/lib/python3.11/lib-dynload/_queue.cpython-311-x86_64-linux-gnu.so", "thread"),
+        ("/usr/lib/python3.11/lib-dynload/_thread_queue.cpython-311-x86_64-linux-gnu.so", "lock"),
+    ],
+)
+def test_a_queue_of_python_whose_module_has_no_names(file: str, kind: str) -> None:
+    scripts = (Frame("main", "python", file="/srv/job/job.py", line=3),)
+    module = Frame("[_queue.cpython-311-x86_64-linux-gnu.so]", "native", Module(file))
+    below = (module, *user(PYTHON, "PyThread_acquire_lock_timed"), *user(LIBC, "sem_clockwait"), *FUTEX)
+    assert wait_of((*user(PYTHON, "Py_BytesMain"), *scripts, *below), "interruptible").kind == kind
+
+
+@pytest.mark.parametrize(
     ("function", "kind"),
     [
         ("std::sys::sync::mutex::futex::Mutex::lock_contended", "lock"),
