@@ -68,6 +68,14 @@ STORIES = {
         "driver",
         r"trace-wakeup -n '\^demo\$' -d 5 --critical \d+",
     ),
+    "the main thread waits for its worker": Story(
+        1,
+        ("python_worker.py", 1_000_000),
+        ("the main thread of .*python_worker", "await_result", "meanwhile the .* thread .* on a core"),
+        "thread",
+        r"trace-wakeup -p \d+ -d 5 --critical \d+",
+        in_python=True,
+    ),
     "a loader made anew starves the main thread": Story(
         1,
         ("data_loader", 1000, 5, 300),
