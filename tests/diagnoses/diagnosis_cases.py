@@ -40,7 +40,7 @@ CASES = (
     Case("flock", ("3 main threads", "update_index → flock")),
     Case("fsync", (MAIN + "fsync .* append_record → fsync",)),
     Case("writeback", (MAIN + "writeback .* save_checkpoint → sync_file_range",)),
-    Case("slow_page_faults", (MAIN + ".* look_up → page fault, waiting in handle_userfault",)),
+    Case("slow_page_faults", (MAIN + ".* look_up → page fault of memory without a file, waiting in handle_userfault",)),
     Case(
         "workload crowd 60000 6 1", ("outnumber the cores|Others have most of the cores",)
     ),  # the latter on a busy machine
