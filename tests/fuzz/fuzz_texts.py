@@ -94,7 +94,7 @@ def environment(data: bytes) -> None:
 def control_groups(data: bytes) -> None:
     """/proc/PID/cgroup and mountinfo."""
     known = cgroups.Cgroups()
-    known._hierarchies = cgroups._hierarchies(data)
+    known._hierarchies = cgroups.hierarchies(data, b"cpu")
     known.limits(known.of(data))
     origins.group_in(data)
     cgroups.Cgroups().of(data)

@@ -29,6 +29,7 @@ EXCEPTIONS = {
     "converters/base/helpers.py": "the function itself",
     "converters/base/starting.py": "this process again, which then reads no variables of Python's",
     "converters/readers/parallel.py": "copies of this process, which read parts of one file",
+    "tracers/command/live_screen.py": "a copy of this process, which has the terminal and knows only what is shown",
     "tracers/base/launch.py": "the user's own command, with the user's rights, folder and environment",
     "tracers/engines/ebpf/intervals.py": "a copy of this process, which sets marks while it stays",
     "tracers/engines/eu_stack/continuing.py": "a copy of this process, which outlives it by a moment",

@@ -63,8 +63,10 @@ def test_who_ends_waits_has_the_name_of_its_script(tmp_path: Path) -> None:
 
 
 def test_who_has_an_other_end_is_found_though_it_hardly_runs() -> None:
-    look = Neighbours()
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as one:
+    code = "print(flush=True); input()"  # it has started when it prints
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as one:
+        assert one.stdout and one.stdout.readline()
+        look = Neighbours()
         look.end()
         assert one.pid not in {each.pid for each in look.found((), SECOND)}
         ends = {one.pid: "python rates.py", 1 << 30: "ended"}
