@@ -86,7 +86,8 @@ def test_a_storm_of_switches_loses_wakers(tmp_path: Path) -> None:
     truth = last_line(ended.out)
     for thread in truth["threads"]:
         (times,) = [each for each in profile.threads if each.thread == thread["thread"]]
-        assert times.on_cpu == pytest.approx(thread["cpu_ns"], rel=0.05)
+        # The kernel's clock of a thread has what the probes take at its switches; its account has not.
+        assert 0.9 * (thread["cpu_ns"] - made["cost"]["time_ns"]) <= times.on_cpu <= 1.05 * thread["cpu_ns"]
 
 
 def test_nothing_is_left_out_within_the_budget(tmp_path: Path) -> None:
