@@ -34,7 +34,10 @@ class Costing:
     def poll(self) -> None:
         """Looks whether the trace costs too much, and leaves something out then. Called several times a second."""
         if self._meter and (window := self._meter.poll()):
+            before = len(self._shedder.done)
             self._shedder.judge(window, time.monotonic_ns() - self._engine.began)
+            if len(self._shedder.done) > before:
+                self._meter.forget()
 
     def finish(self) -> list[Comment]:
         """The trace ends; its programs still run. Returns what it cost, and what was left out."""

@@ -18,6 +18,8 @@ from ...outside.starting import KERNEL_TICKS, USER_TICKS, stat_of
 
 WINDOW, PAUSE = 0.1, 0.4
 """Seconds of a window, and between two."""
+LEAST_WINDOWS = 3
+"""Fewer windows do not tell what a trace costs: in one of them the traced threads may hardly have run."""
 SAMPLES, CALLS, WAKERS, LOCKS, IOCTLS, FAULTS, WAITS, OTHERS, TRACER = (
     "samples",
     "calls",
@@ -106,8 +108,14 @@ class Meter:
         """Second at which it began."""
         self._before: Clocks | None = None
         """Clocks at the end of the last window, or when the trace began."""
+        self._seen: dict[str, int] = {}
+        """Time of each part in all windows since something was left out."""
+        self._seen_traced = 0
+        """Time of traced threads on cores in these windows."""
+        self._windows = 0
+        """Number of windows in which traced threads ran."""
         self._shares: dict[str, float] = {}
-        """Share of each part in the last window."""
+        """Share of each part in these windows: a single one can be far off where traced threads hardly ran."""
         self.parts: dict[str, float] = {}
         """Cost so far, in ns."""
         self.traced = 0
@@ -138,8 +146,12 @@ class Meter:
 
     @property
     def measured(self) -> bool:
-        """Whether there was a window in which traced threads ran."""
-        return bool(self._shares)
+        """Whether there were windows enough in which traced threads ran."""
+        return self._windows >= LEAST_WINDOWS
+
+    def forget(self) -> None:
+        """Something was left out: what windows showed before is not what the rest costs."""
+        self._seen, self._seen_traced = {}, 0
 
     def finish(self) -> None:
         """The trace ends."""
@@ -157,7 +169,10 @@ class Meter:
         parts = parts_of(programs, max(self._stepped() - stepped, 0))
         traced = max(after.traced - clocks.traced, 0)
         if traced:
-            self._shares = {name: part / traced for name, part in parts.items()}
+            self._windows += 1
+            self._seen_traced += traced
+            self._seen = {name: self._seen.get(name, 0) + parts.get(name, 0) for name in {**self._seen, **parts}}
+            self._shares = {name: part / self._seen_traced for name, part in self._seen.items()}
         self._add(after)
         now = self._now()
         self._began, self._next = None, now + PAUSE

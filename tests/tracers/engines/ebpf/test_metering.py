@@ -105,7 +105,32 @@ def test_a_window_is_a_part_of_the_time_and_its_share_holds_until_the_next(bench
     meter.finish()
     assert meter.parts["waits"] == pytest.approx(0.022 * SECOND), "2 % of a second more"
     assert meter.traced == pytest.approx(1.1 * SECOND)
-    assert meter.measured
+    assert not meter.measured, "a single window tells little"
+
+
+def windows(bench: Bench, *each: tuple[float, int]) -> None:
+    """Windows with so many seconds of traced threads on cores, and so many ns of a program; nothing runs between."""
+    for traced, ns in each:
+        bench.meter.poll()
+        bench.pass_time(WINDOW, traced, ns=ns)
+        assert bench.meter.poll()
+        bench.pass_time(PAUSE, 0)
+
+
+def test_a_window_in_which_hardly_anything_ran_does_not_decide(bench: Bench) -> None:
+    bench.meter.begin()
+    windows(bench, (0.1, 1_999_960), (0.1, 1_999_960), (0.001, 1_999_960))
+    assert bench.meter.measured
+    assert bench.meter._shares["waits"] == pytest.approx(0.006 / 0.201, rel=1e-3)
+
+
+def test_what_was_left_out_does_not_count_any_more(bench: Bench) -> None:
+    bench.meter.begin()
+    windows(bench, (0.1, 9_999_960))
+    bench.meter.forget()
+    windows(bench, (0.1, 999_960), (0.1, 999_960))
+    assert bench.meter._shares["waits"] == pytest.approx(0.01)
+    assert bench.meter.measured
 
 
 def test_a_trace_without_a_whole_window(bench: Bench) -> None:
