@@ -16,7 +16,7 @@ class PlaceInJob(NamedTuple):
     ranks: int
     """Number of the job's ranks that were traced."""
     late: float | None
-    """Its own time, in which it waits neither for other ranks nor for the GPU, less the median of all ranks: as a share
+    """Time of its own, in which it waits neither for other ranks nor for the GPU, less the median of all ranks: as a share
     of its time, below 0 for a rank that waits for others. None where there is no median, see `RankStates.bar`."""
 
 
