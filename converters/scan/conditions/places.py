@@ -16,8 +16,8 @@ class PlaceInJob(NamedTuple):
     ranks: int
     """Number of the job's ranks that were traced."""
     late: float | None
-    """Time of its own, in which it waits neither for other ranks nor for the GPU, less the median of all ranks: as a share
-    of its time, below 0 for a rank that waits for others. None where there is no median, see `RankStates.bar`."""
+    """Time of its own, in which it waits neither for other ranks nor for the GPU, less the median of all ranks: as a
+    share of its time, below 0 for a rank that waits for others. None where there is no median, see `RankStates.bar`."""
 
 
 def places_in_jobs(jobs: Iterable[RankStates]) -> dict[int, PlaceInJob]:
