@@ -40,6 +40,8 @@ class _Known(NamedTuple):
     """Processes for which others wait."""
     is_awake: bool
     """Whether it is not idle if something holds it up, though it does nothing."""
+    told: str
+    """Kind of the first verdict, if that is on this process; "" if it is on others."""
 
 
 @dataclass(frozen=True)
@@ -106,24 +108,33 @@ class ProcessVerdict:
         return finding.places[0].site.kernel if finding and finding.places else ""
 
 
-def process_verdicts(facts: Facts, awake: Collection[int] = ()) -> list[ProcessVerdict]:
+def process_verdicts(facts: Facts, awake: Collection[int] = (), first: Verdict | None = None) -> list[ProcessVerdict]:
     """Verdicts on all processes of user space: those at work first, by what would be saved; then the idle ones.
 
     ``awake``: the kernel's ids of processes that are not idle if something holds them up, though they do nothing.
+    ``first``: the verdict of which the first sentence tells: the processes that it finds held up are not idle either.
     """
-    rows = _together(each_process(facts, awake))
+    rows = _together(each_process(facts, awake, first))
     rows = _over_time(rows, facts) if facts.slices else rows
     return sorted(rows, key=lambda each: (each.kind == IDLE, -each.score, -each.on_cpu, each.pids))
 
 
-def each_process(facts: Facts, awake: Collection[int] = ()) -> list[ProcessVerdict]:
-    """Verdict on each process of user space by itself, by pid, without slices. ``awake``: see `process_verdicts`."""
+def each_process(facts: Facts, awake: Collection[int] = (), first: Verdict | None = None) -> list[ProcessVerdict]:
+    """Verdict on each process of user space by itself, by pid, without slices. ``awake``, ``first``: see
+    `process_verdicts`."""
     pids = {pid for pid, _ in facts.own if pid}
     graph = facts.recorded.graph if facts.recorded else None
     each, ends, waits = Restricted(facts), _ends_by_pid(graph) if graph else {}, graph.waits() if graph else {}
     needed = needed_pids(graph, facts.duration) if graph else frozenset[int]()
+    told = first.finding.pids if first and first.finding else ()
     return [
-        _of(facts, each.of((pid,)), pid, _Known(waits, ends, needed, kernel_id(pid) in awake)) for pid in sorted(pids)
+        _of(
+            facts,
+            each.of((pid,)),
+            pid,
+            _Known(waits, ends, needed, kernel_id(pid) in awake, first.kind if first and pid in told else ""),
+        )
+        for pid in sorted(pids)
     ]
 
 
@@ -142,7 +153,9 @@ def _of(facts: Facts, own: Facts, pid: int, known: _Known) -> ProcessVerdict:
     finding = verdict.finding if verdict else None
     on_cpu = sum(times.on_cpu for times in own.threads.values())
     name = _name(own, pid)
-    is_held = known.is_awake and verdict is not None and verdict.wait_kind not in TOLD_BY_OTHERS
+    is_held = verdict is not None and (
+        verdict.kind == known.told or (known.is_awake and verdict.wait_kind not in TOLD_BY_OTHERS)
+    )
     is_at_work = (pid in facts.at_work or is_held) and verdict is not None and verdict.kind not in (IDLE, STILL)
     if verdict is None or not is_at_work:
         return ProcessVerdict(name, (pid,), IDLE, 0, 0, on_cpu, 0.0, verdict)
