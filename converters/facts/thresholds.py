@@ -74,6 +74,9 @@ AT_WORK_SWITCHES = Threshold(5, "switches per second", "A process with fewer sle
 AT_WORK_CPU = Threshold(0.005, "cores", "A process that uses less, and switches seldom, does nothing.")
 SLIGHT = Threshold(0.02, "cores", "On a whole host, most processes that use less wait for work.")
 IDLE_CPU = Threshold(0.01, "cores, of all threads together", "What runs, or wants to, for less has nothing to do.")
+TRACER_TOLD = Threshold(
+    0.05, "cores", "A tracer that takes less from others while no core is idle changes nothing that is told."
+)
 CALM_CORES = Threshold(0.05, "cores, of the whole host", "A host whose processes use less has nothing to do.")
 QUIET = Threshold(0.99, "share of time", "A thread with less in one wait that others end does something itself.")
 QUIET_BESIDE = Threshold(

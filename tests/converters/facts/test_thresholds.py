@@ -122,6 +122,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "AT_WORK_CPU": (Pin(0.0049, 0.0051, pins.are_at_work),),
     "SLIGHT": (Pin(0.019, 0.021, lambda x: pins.confidence(whole_host(one(READ, 9 * SECOND, runs=round(x * TEN))))),),
     "IDLE_CPU": (Pin(0.0099, 0.0101, pins.hardly_runs),),
+    "TRACER_TOLD": (Pin(0.049, 0.051, said.tracer_is_told),),
     "CALM_CORES": (Pin(0.049, 0.051, pins.has_nothing_to_do),),
     "QUIET": (Pin(0.989, 0.991, fact_pins.is_quiet), Pin(0.989, 0.991, fact_pins.is_quiet_but_for_a_core)),
     "QUIET_BESIDE": (Pin(0.949, 0.951, fact_pins.is_quiet_beside),),
