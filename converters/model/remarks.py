@@ -101,8 +101,8 @@ class TraceCost(Remark):
     ``others``; `TRACER`: what the tracer itself ran while no core was idle."""
     budget: int
     """Millionths of ``whole`` that the probes may take."""
-    length: int
-    """ns for which it was measured."""
+    length: int = 0
+    """ns for which it was measured; 0: it is not known."""
 
     @property
     def whole(self) -> int:

@@ -30,7 +30,7 @@ def _told(cost: TraceCost) -> str:
     of = "of the traced processes' time" if cost.of >= cost.length else "of the time of one core"
     budget = "" if cost.is_within else f", more than the budget of {cost.budget / 10_000:g} %"
     text = f"Tracing cost {share(cost.probes, cost.whole)} {of}{budget}"
-    if cost.tracer < thresholds.TRACER_TOLD * cost.length:
+    if not cost.length or cost.tracer < thresholds.TRACER_TOLD * cost.length:
         return f"{text}."
     return f"{text}; beside it, the tracer itself ran for {share(cost.tracer, cost.length)} of the time of one core."
 
