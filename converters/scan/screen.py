@@ -21,6 +21,7 @@ from .hot import Hot
 from .over_time import OverTime, legend
 from .process_verdicts import Ender, ProcessVerdict, idle_names
 from .report import Report
+from .steps import pace_lines
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -53,6 +54,7 @@ def _blocks(report: Report, rows: int) -> Iterator[RenderableType]:
         yield Text(printable(sentence), style="bold")
     yield from (Text(), _host_line(report))
     yield from jobs.blocks(report.jobs)
+    yield from (Text(printable(each)) for each in pace_lines(report.steps))
     yield from (Text(printable(each)) for each in report.gpus.lines())
     held = [each for each in report.processes if each.kind != IDLE]
     if held:
