@@ -305,6 +305,8 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "COMPARED_LEAST": (Pin(0.019, 0.021, compare_pins.differs_by),),
     "COMPARED_CHANCE": (Pin(0.0099, 0.0101, compare_pins.by_chance),),
     "COMPARED_LAST": (Pin(0.49, 0.51, compare_pins.has_last),),
+    "COMPARED_STEP": (Pin(0.049, 0.051, compare_pins.step_differs_by),),
+    "COMPARED_STEPS": (Pin(19, 20, compare_pins.are_steps_enough),),
 }
 """Pins by the names of thresholds: a new one needs one, too."""
 
