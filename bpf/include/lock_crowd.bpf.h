@@ -48,12 +48,14 @@ enum lock_company {
 __weak u64 leave_crowd(struct lock_place *place, u64 now)
 {
 	struct lock_crowd *crowd;
+	struct lock_id lock;
 	u32 inside;
 	u64 busy = 0, company;
 
 	if (!place || !place->number)
 		return COMPANY_UNKNOWN;
-	crowd = bpf_map_lookup_elem(&lock_crowds, &place->lock);
+	lock = place->lock; /* Linux 6.1 takes no key from an argument */
+	crowd = bpf_map_lookup_elem(&lock_crowds, &lock);
 	company = COMPANY_UNKNOWN;
 	if (crowd && crowd->come >= place->number && crowd->inside) {
 		company = place->others || crowd->come != place->number ? COMPANY_OTHERS : COMPANY_NONE;
@@ -69,13 +71,15 @@ __weak u64 leave_crowd(struct lock_place *place, u64 now)
 __weak int join_crowd(struct lock_place *place, u64 now)
 {
 	struct lock_crowd *crowd, none = {};
+	struct lock_id lock;
 
 	if (!place)
 		return 0;
-	crowd = bpf_map_lookup_elem(&lock_crowds, &place->lock);
+	lock = place->lock;
+	crowd = bpf_map_lookup_elem(&lock_crowds, &lock);
 	if (!crowd) {
-		bpf_map_update_elem(&lock_crowds, &place->lock, &none, BPF_NOEXIST);
-		crowd = bpf_map_lookup_elem(&lock_crowds, &place->lock);
+		bpf_map_update_elem(&lock_crowds, &lock, &none, BPF_NOEXIST);
+		crowd = bpf_map_lookup_elem(&lock_crowds, &lock);
 	}
 	if (!crowd)
 		return 0;

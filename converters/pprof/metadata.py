@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, fields
+from dataclasses import MISSING, asdict, fields, replace
 from typing import Any, NamedTuple, TypeVar
 
 from ..base.errors import StallscopeError
@@ -29,7 +29,7 @@ from ..model.calls import BUCKETS, CallTimes
 from ..model.copies import Copies
 from ..model.file_locks import FileLock
 from ..model.neighbours import Neighbour
-from ..model.pressure import KINDS, RESOURCES, Interrupts, Pressure
+from ..model.pressure import ALL, KINDS, RESOURCES, Interrupts, Pressure
 from ..model.processes import LATENCY_BUCKETS, THREAD_VARIABLES, CpuLimit, ProcessTimes, cpu_set
 from ..model.ranks import LABELS
 from ..model.sharing import SharedCall
@@ -263,9 +263,13 @@ def _pressure(entry: Any) -> Pressure:
 
 
 def _interrupts(entry: Any) -> Interrupts:
-    made = _flat(Interrupts, entry)
+    """Interrupts, with the core if it is of one: older captures have no field for it."""
+    _require(isinstance(entry, dict), "interrupts")
+    core = entry.get("core", ALL)
+    _require(core == ALL or 0 <= _integer(core) < _MOST, "core")
+    made = _flat(Interrupts, {**entry, "core": 0})
     _require(made.kind in KINDS, "interrupts")
-    return made
+    return replace(made, core=core)
 
 
 def _process(entry: Any, script: str) -> ProcessTimes:
@@ -327,9 +331,10 @@ def _shared(entry: Any) -> SharedCall:
 
 
 def _flat(kind: type[_Flat], entry: Any) -> _Flat:
-    """An object with fields that are texts, truth values and numbers."""
+    """An object with fields that are texts, truth values and numbers. Those that have a default may be missing."""
     types = {field.name: field.type for field in fields(kind)}
-    _require(isinstance(entry, dict) and entry.keys() == types.keys(), "what calls made")
+    needed = {field.name for field in fields(kind) if field.default is MISSING}
+    _require(isinstance(entry, dict) and needed <= entry.keys() <= types.keys(), "what calls made")
     read: dict[str, Callable[[Any], Any]] = {"str": _text, "bool": _truth, "int": _figure}
     return kind(**{name: read[str(types[name])](value) for name, value in entry.items()})
 
