@@ -159,4 +159,4 @@ def _files(files: Sequence[FileLock], trace: int) -> Iterator[Contended]:
         time = round(trace * min(first.busy / whole, 1.0) * first.waiting / first.busy) if whole else 0
         pids = len({each.pid for each in waits})
         inside = first.waiting / first.busy
-        yield Contended(FILE_LOCK, f"{first.kind} lock on {path}", time, 0, pids, None, None, inside)
+        yield Contended(FILE_LOCK, f"lock on {path} ({first.kind})", time, 0, pids, None, None, inside)

@@ -66,6 +66,8 @@ class Host:
     """Calls and locks for which several wait at a time, the longest time first."""
     cores: tuple[Core, ...] = ()
     """Cores from which time was taken, those with most first; () of old captures."""
+    outsiders: tuple[str, ...] = ()
+    """Sentences on processes outside of a job that its ranks wait for."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: shares as fractions of 1, null for what is not known."""
@@ -96,12 +98,15 @@ class Host:
             ],
             "contended": [each.to_json() for each in self.contended],
             "cores": [each.to_json() for each in self.cores],
+            "outsiders": [json_text(each) for each in self.outsiders],
         }
 
 
-def host_of(profile: Profile, graph: WaitGraph | None, shared: Sequence[Shared] = ()) -> Host:
+def host_of(
+    profile: Profile, graph: WaitGraph | None, shared: Sequence[Shared] = (), outsiders: tuple[str, ...] = ()
+) -> Host:
     """The host of a profile. ``graph``: who waits for whom; None if that was not recorded. ``shared``: calls that
-    several processes were in at a time."""
+    several processes were in at a time. ``outsiders``: sentences on processes outside of a job."""
     return Host(
         profile.duration_ns,
         tuple(_pressure(profile.pressure)),
@@ -110,6 +115,7 @@ def host_of(profile: Profile, graph: WaitGraph | None, shared: Sequence[Shared] 
         tuple(_made(profile.threads)),
         contended(shared, profile.locks, profile.file_locks, profile.duration_ns),
         interrupted.cores(profile),
+        outsiders,
     )
 
 

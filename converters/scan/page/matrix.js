@@ -41,6 +41,31 @@ function matrixTable(report) {
     };
     roam(body, say);
     body.addEventListener("click", (event) => event.target.closest("td") && say(event.target.closest("td")));
+    pairTable(host, found);
+}
+
+// The same as a table of pairs, which is made when it is wanted.
+function pairTable(host, found) {
+    const box = made("details", "", made("summary", "", "As a table"));
+    box.id = "pairs";
+    box.addEventListener("toggle", function () {
+        if (!box.open || box.querySelector("table")) {
+            return;
+        }
+        dataTable(box, {
+            caption: "",
+            noun: "pair",
+            rows: found.cells.slice().sort((a, b) => b[2] - a[2]),
+            text: ([victim, end]) => found.names[victim] + "\n" + found.names[end],
+            columns: [
+                word("Who waited", ([victim]) => found.names[victim]),
+                word("For whom", ([, end]) => found.names[end]),
+                number("Waited", ([, , time]) => time, duration),
+                number("Share", ([, , time]) => time, (time) => share(time, found.total), "Of all waiting"),
+            ],
+        });
+    });
+    host.append(box);
 }
 
 function heatCell(found, row, column, times, most) {

@@ -12,7 +12,7 @@ from stallscope.converters.scan.host import Pair, host_of, sentences
 from summary_profiles import MS, SECOND
 
 TEN = 10 * SECOND
-EMPTY: dict[str, list[object]] = {"contended": [], "cores": []}
+EMPTY: dict[str, list[object]] = {"contended": [], "cores": [], "outsiders": []}
 
 
 def profile(*parts: Pressure | Interrupts, threads: tuple[ThreadTimes, ...] = ()) -> Profile:
