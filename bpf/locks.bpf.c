@@ -169,22 +169,6 @@ struct lock_queue_table {
 };
 struct lock_queue_table lock_queues SEC(".maps");
 
-/* Futexes that processes may share, and the numbers that user space gives them: by the file that is mapped there. Those
- * that were not waited for lately are forgotten, and told again. */
-struct shared_word {
-	u64 address;
-	u32 tgid;
-	u32 pad;
-};
-
-struct shared_word_table {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1);
-	__type(key, struct shared_word);
-	__type(value, u64);
-};
-struct shared_word_table lock_shared SEC(".maps");
-
 /* What a lock of the kernel in allocated memory is part of. Mirrored in tracers/engines/ebpf/measures/lock_objects.py,
  * with the enum. */
 enum lock_part {
@@ -327,18 +311,6 @@ static __always_inline void read_owner(struct lock_wait *wait, u32 expected)
 		wait->owner = word[MUTEX_OWNER];
 	} else if (expected == RWLOCK_WAITED) {
 		wait->second = word[3] ? word[3] : word[4];
-	}
-}
-
-/* A futex in shared memory has a number as soon as user space has looked it up. */
-static __always_inline void number_shared(struct lock_id *lock)
-{
-	struct shared_word shared = { lock->address, lock->tgid };
-	u64 *number = bpf_map_lookup_elem(&lock_shared, &shared);
-
-	if (number && *number) {
-		lock->address = *number;
-		lock->tgid = 0;
 	}
 }
 

@@ -59,7 +59,7 @@ def busy_host(name: str = "") -> Profile:
         replace(first, tid=900 + i, thread="w", on_cpu=MS, runnable=MS, exited=i < 30, creator=100) for i in range(40)
     ]
     limit = CpuLimit(name or "/job_1.slice", 200_000, 100_000, 100, 40, 5 * SECOND)
-    profile.processes = [ProcessTimes(100, name or "train", cpus="3", limits=(limit,))] + profile.processes[1:]
+    profile.processes = [ProcessTimes(100, name or "train", cpus="3", limits=(limit,)), *profile.processes[1:]]
     profile.neighbours = [Neighbour(name or "backup", 77, 3 * SECOND, "0-3")]
     figures = {"memory_used": 60 << 30, "memory": 80 << 30, "clock": 1_200, "clock_most": 1_980}
     gpu = Gpu(0, name or "NVIDIA H100 80GB HBM3", 10, 850, 300, *figures.values(), 650_000, 700_000, 0, 0, 0, 0, 0)

@@ -14,6 +14,34 @@ struct lock_id {
 	u32 kind;
 };
 
+/* Futexes that processes may share, and the numbers that user space gives them: by the file that is mapped there. Those
+ * that were not waited for lately are forgotten, and told again. */
+struct shared_word {
+	u64 address;
+	u32 tgid;
+	u32 pad;
+};
+
+struct shared_word_table {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct shared_word);
+	__type(value, u64);
+};
+struct shared_word_table lock_shared SEC(".maps");
+
+/* A futex in shared memory has a number as soon as user space has looked it up. */
+static __always_inline void number_shared(struct lock_id *lock)
+{
+	struct shared_word shared = { lock->address, lock->tgid };
+	u64 *number = bpf_map_lookup_elem(&lock_shared, &shared);
+
+	if (number && *number) {
+		lock->address = *number;
+		lock->tgid = 0;
+	}
+}
+
 /* Part of a wait that has not ended. */
 struct lock_place {
 	struct lock_id lock;

@@ -1,4 +1,4 @@
-"""Who waits for whom, across processes: by name, without what idle threads wait for."""
+"""Processes that wait for other ones: by name, without what idle threads wait for."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Between:
 
     waiter: str
     waiters: tuple[int, ...]
-    """Pids of these."""
+    """Pids of those that wait."""
     ended_by: str
     enders: tuple[int, ...]
     time: int
@@ -54,7 +54,7 @@ def between(blocking: Blocking | None) -> list[Between]:
 
 
 def told(found: Sequence[Between], waiting: int, trace: int) -> list[Between]:
-    """Those that matter, at most a few. ``waiting``: ns of all waits that are not idle; ``trace``: ns."""
+    """Pairs that matter, at most a few. ``waiting``: ns of all waits that are not idle; ``trace``: ns."""
     least = max(thresholds.BETWEEN * waiting, thresholds.BETWEEN_TIME * trace)
     return [each for each in found if each.time >= least][: thresholds.BETWEEN_ROWS]
 

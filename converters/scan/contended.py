@@ -37,12 +37,12 @@ class Contended:
     with_others: float | None
     """Mean of all others; None if there were none."""
     inside: float | None
-    """Those that wait, or are inside, while one is: the mean. Of a queue in which one is served after the other it is
-    also a wait in terms of a turn (J. Little, 1961)."""
+    """Number of those that wait, or are inside, while one is: the mean. Of a queue in which one is served after the
+    other it is also a wait in terms of a turn (J. Little, 1961)."""
 
     @property
     def factor(self) -> float | None:
-        """How many times as long one takes with others as alone; in terms of a turn, if that is not known."""
+        """Number of times that one takes longer with others than alone; than its turn, if that is not known."""
         return self.with_others / self.alone if self.alone and self.with_others else self.inside
 
     @property

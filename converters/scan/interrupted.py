@@ -36,11 +36,11 @@ class OnCore(NamedTuple):
 
 @dataclass(frozen=True)
 class Core:
-    """What was taken from one core. Times in ns."""
+    """Time that was taken from one core. Times in ns."""
 
     number: int
     times: Mapping[str, int]
-    """By kind: `HARD`, `SOFT`, `STOLEN`."""
+    """Times by kind: `HARD`, `SOFT`, `STOLEN`."""
     capacity: int
     """Time of the core."""
     threads: Sequence[OnCore] = field(default_factory=tuple)

@@ -75,7 +75,7 @@ def _blocks(report: Report, rows: int) -> Iterator[RenderableType]:
 
 
 def _between(report: Report, rows: Sequence[ProcessVerdict]) -> Iterator[RenderableType]:
-    """Who waits for whom across processes, if the rows do not tell all of it."""
+    """Yields the table of who waits for whom across processes, if the rows do not tell all of it."""
     from rich.text import Text
 
     blocking = report.summary.blocking

@@ -124,7 +124,7 @@ def _spent(now: Sequence[int], then: Sequence[int]) -> list[int]:
 
 
 def _by_core(now: Mapping[bytes, list[int]], then: Mapping[bytes, list[int]]) -> list[Interrupts]:
-    """What was taken from each core, without what is 0; those with most first. How many times is not told there."""
+    """Time that was taken from each core, without what is 0; those with most first. Of a core, numbers are not told."""
     cores = []
     for name in now.keys() & then.keys():
         number = name.removeprefix(b"cpu")

@@ -37,7 +37,10 @@ function pressureTable(host, found) {
     const some = (row) => row.some;
     const full = (row) => row.full;
     const elapsed = (row) => row.elapsed;
-    const bar = (label, time, title) => ({ ...partOf(label, time, elapsed, "cores", title), cell: (row) => partOf("", time, elapsed, SHORT[row.resource]).cell(row) });
+    const bar = (label, time, title) => ({
+        ...partOf(label, time, elapsed, "cores", title),
+        cell: (row) => partOf("", time, elapsed, SHORT[row.resource]).cell(row),
+    });
     dataTable(host, {
         caption: "For which part of the time tasks stood still, as the kernel counts it (PSI).",
         noun: "row",
@@ -98,7 +101,8 @@ function interruptTables(host, found) {
 }
 
 function coresTable(host, found) {
-    const threads = (row) => row.threads.map(([name, time, taken]) => name + " had it for " + duration(time) + ", of which interrupts took about " + spent(taken)).join("; ");
+    const threads = (row) => row.threads.map(([name, time, taken]) => name + " had it for " + duration(time)
+        + (taken ? ", of which interrupts took about " + duration(taken) : "")).join("; ");
     dataTable(host, {
         caption: "Cores from which most was taken. The kernel counts by core: a thread's part is that of the time for which it had the core. "
             + (found.has_threads ? "" : "Which threads ran where was not recorded: those of processes that may use this core only are told."),

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...base.text import printable
-from ...facts.contention import Contention
+from ...facts.contention import SECOND, Contention
 from ...facts.identity import kernel_id, shown_id
 from ...model import Profile
 from ...model.gpus import UNKNOWN, Gpu
@@ -96,7 +96,7 @@ def _made(each: Made, host: Host) -> dict[str, Any]:
     return {
         "name": printable(f"{each.process} ({shown_id(each.pid)})"),
         "began": each.began,
-        "rate": each.began * 1e9 / host.duration if host.duration else None,
+        "rate": each.began * SECOND / host.duration if host.duration else None,
         "ended": each.ended,
         "on_cpu": each.on_cpu,
         "runnable": each.runnable,

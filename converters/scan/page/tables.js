@@ -35,8 +35,16 @@ function fillOf(className) {
     return fills.get(className);
 }
 
+function paperColor() {
+    if (!fills.has(" paper")) {
+        fills.set(" paper", getComputedStyle(document.body).backgroundColor.match(/\d+/g).map(Number));
+    }
+    return fills.get(" paper");
+}
+
 function repaintSwatches() {
     fills.clear();
+    document.querySelectorAll("[data-heat]").forEach(paintHeat);
     for (const each of document.querySelectorAll("[class*='k-']")) {
         const name = Array.from(each.classList).find((part) => part.startsWith("k-"));
         each.style.backgroundColor = fillOf(name);
