@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from stallscope.converters.model import Profile, ValueType
+from stallscope.converters.model import Profile, ThreadTimes, ValueType
 from stallscope.converters.model.gpus import Gpu, GpuLimit
 from stallscope.converters.model.pressure import HARD, SOFT, STOLEN, Interrupts, Pressure
+from stallscope.converters.model.processes import ProcessTimes
 from stallscope.converters.model.sharing import SharedCall
 from stallscope.converters.scan import interrupted
 from stallscope.converters.scan.between import Between, told
@@ -45,6 +46,15 @@ def interrupts_take(x: float) -> bool:
 
 def is_stolen(x: float) -> bool:
     return bool(said(Interrupts(STOLEN, "", round(x * TEN), 0, TEN)))
+
+
+def threads_of_core_are_known(x: float) -> bool:
+    """Whether threads are known of a core from which interrupts take this share."""
+    made = Profile([ValueType("wall", "nanoseconds")], duration_ns=TEN, processes=[ProcessTimes(1, "a", cpus="3")])
+    made.interrupts = [Interrupts(SOFT, "", round(x * TEN), 0, TEN, 3)]
+    made.threads = [ThreadTimes(1, "a", 1, "a", TEN, SECOND, 0, {})]
+    (core,) = interrupted.cores(made)
+    return bool(core.threads)
 
 
 def core_is_told(x: float) -> bool:

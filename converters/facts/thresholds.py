@@ -245,6 +245,7 @@ PRESSURE_IO = Threshold(0.2, "share of the trace", "A task that waits for a disk
 PRESSURE_MEMORY = Threshold(0.05, "share of the trace", "Tasks wait for memory for less when files are read once.")
 PRESSURE_IRQ = Threshold(0.1, "share of the trace", "Interrupts of a busy network stop tasks for a few percent.")
 INTERRUPTED = Threshold(0.1, "share of the cores' time", "Interrupts of a busy network take a few percent.")
+CORE_TAKEN = Threshold(0.01, "share of a core's time", "Who ran on a core that loses less is not looked for.")
 CORE_INTERRUPTED = Threshold(0.25, "share of a core's time", "A core that serves a fast device is in them for less.")
 CORE_UNEVEN = Threshold(2, "times the mean of all cores", "If others lose as much, it is told of all together.")
 CORE_USER = Threshold(0.25, "share of a core's time", "A thread that has the core for less is one of several.")

@@ -266,7 +266,7 @@ def _interrupts(entry: Any) -> Interrupts:
     """Interrupts, with the core if it is of one: older captures have no field for it."""
     _require(isinstance(entry, dict), "interrupts")
     core = entry.get("core", ALL)
-    _require(core == ALL or 0 <= _integer(core) < _MOST, "core")
+    core = ALL if core == ALL else _figure(core)
     made = _flat(Interrupts, {**entry, "core": 0})
     _require(made.kind in KINDS, "interrupts")
     return replace(made, core=core)

@@ -7,8 +7,8 @@ interrupt. Of a thread it is the core's part, by the time for which the thread h
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ..base.text import json_text
@@ -44,7 +44,7 @@ class Core:
     capacity: int
     """Time of the core."""
     threads: Sequence[OnCore] = field(default_factory=tuple)
-    """Threads that ran there, those that did for longest first; () if that is not known."""
+    """Threads that ran there, those that did for longest first; () if that is not known, or little was taken."""
 
     @property
     def handled(self) -> int:
@@ -87,11 +87,12 @@ def cores(profile: Profile) -> tuple[Core, ...]:
             capacity[each.core, each.kind] += each.capacity
     if not times:
         return ()
-    threads = _recorded(profile, times) if profile.scheduling is not None else _bound(profile)
     found = [
-        Core(number, dict(taken), max(capacity[number, kind] for kind in taken), threads.get(number, ()))
-        for number, taken in times.items()
+        Core(number, dict(taken), max(capacity[number, kind] for kind in taken)) for number, taken in times.items()
     ]
+    wanted = {each.number for each in found if each.handled >= thresholds.CORE_TAKEN * each.capacity}
+    threads = _threads(profile, wanted) if wanted else {}
+    found = [replace(each, threads=threads.get(each.number, ())) for each in found]
     return tuple(sorted(found, key=lambda each: (-sum(each.times.values()), each.number)))
 
 
@@ -114,6 +115,11 @@ def sentences(found: Iterable[Core], all_cores: Sequence[Interrupts]) -> list[st
             f"about {duration(core.taken(user.time))} of its time"
         )
     return [f"{told}."]
+
+
+def _threads(profile: Profile, wanted: Collection[int]) -> dict[int, tuple[OnCore, ...]]:
+    found = _recorded(profile, wanted) if profile.scheduling is not None else _bound(profile)
+    return {core: threads for core, threads in found.items() if core in wanted}
 
 
 def _bound(profile: Profile) -> dict[int, tuple[OnCore, ...]]:

@@ -276,6 +276,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "PRESSURE_MEMORY": (Pin(0.049, 0.051, lambda x: host_pins.is_short("memory", x)),),
     "PRESSURE_IRQ": (Pin(0.099, 0.101, lambda x: host_pins.is_short("irq", x)),),
     "INTERRUPTED": (Pin(0.099, 0.101, host_pins.interrupts_take),),
+    "CORE_TAKEN": (Pin(0.0099, 0.0101, host_pins.threads_of_core_are_known),),
     "CORE_INTERRUPTED": (Pin(0.249, 0.251, host_pins.core_is_told),),
     "CORE_UNEVEN": (Pin(1.99, 2.01, host_pins.core_is_uneven),),
     "CORE_USER": (Pin(0.249, 0.251, host_pins.thread_of_core_is_told),),

@@ -104,7 +104,7 @@ OBJECTS = st.builds(
     st.lists(st.builds(ObjectEnd, TEXT, UINT64), max_size=2), UINT64,
 )  # fmt: skip
 FILE_LOCKS = st.builds(
-    FileLock, TEXT, TEXT, UINT64, TEXT, UINT64, st.booleans(), UINT64, TEXT, *[UINT64] * 4, TEXT, *[UINT64] * 4
+    FileLock, TEXT, TEXT, UINT64, TEXT, UINT64, st.booleans(), UINT64, TEXT, *[UINT64] * 4, TEXT, *[UINT64] * 6
 )
 NEIGHBOURS = st.builds(Neighbour, TEXT, UINT64, UINT64, st.sampled_from(["", "0-3,8"]))
 
@@ -112,7 +112,7 @@ PRESSURE = st.builds(Pressure, st.sampled_from(RESOURCES), UINT64, UINT64, UINT6
 _FIGURES = st.integers(-1, 2**63 - 1)
 _LIMITS = st.lists(st.builds(GpuLimit, st.sampled_from([*REASONS.values()]), _FIGURES), max_size=2)
 GPUS = st.builds(Gpu, _FIGURES, TEXT, *[_FIGURES] * 14, _LIMITS)
-INTERRUPTS = st.builds(Interrupts, st.sampled_from(KINDS), TEXT, UINT64, UINT64, UINT64)
+INTERRUPTS = st.builds(Interrupts, st.sampled_from(KINDS), TEXT, UINT64, UINT64, UINT64, st.integers(-1, 2**63))
 
 
 @st.composite
