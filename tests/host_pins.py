@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stallscope.converters.model import Profile, ThreadTimes, ValueType
 from stallscope.converters.model.gpus import Gpu, GpuLimit
-from stallscope.converters.model.pressure import HARD, SOFT, STOLEN, Interrupts, Pressure
+from stallscope.converters.model.pressure import HARD, SOFT, STOLEN, CoreThread, Interrupts, Pressure
 from stallscope.converters.model.processes import ProcessTimes
 from stallscope.converters.model.sharing import SharedCall
 from stallscope.converters.scan import interrupted
@@ -12,7 +12,7 @@ from stallscope.converters.scan.between import Between, told
 from stallscope.converters.scan.contended import LOCK, Contended, lines
 from stallscope.converters.scan.gpus import Gpus
 from stallscope.converters.scan.host import host_of, sentences
-from stallscope.converters.scan.interrupted import Core, OnCore
+from stallscope.converters.scan.interrupted import Core
 from stallscope.converters.scan.outsiders import outsiders
 from stallscope.converters.summary.sharing import Shared
 from summary_profiles import SECOND
@@ -69,7 +69,7 @@ def core_is_uneven(x: float) -> bool:
 
 def thread_of_core_is_told(x: float) -> bool:
     """Whether the thread is told that has this share of a core's time."""
-    thread = OnCore("rx", "rx", 1, 1, round(x * TEN))
+    thread = CoreThread(3, "rx", "rx", 1, 1, round(x * TEN))
     return "on which" in " ".join(interrupted.sentences([Core(3, {SOFT: TEN // 2}, TEN, [thread])], []))
 
 

@@ -44,3 +44,17 @@ class Interrupts:
     """Time of all these cores between the two looks, in ns."""
     core: int = ALL
     """Number of the core, of a kind's time on a single one; `ALL`: of all cores."""
+
+
+@dataclass(slots=True)
+class CoreThread:
+    """A thread that ran on a core from which something is taken. Names are hostile."""
+
+    core: int
+    """Number of the core."""
+    process: str
+    thread: str
+    pid: int
+    tid: int
+    time: int
+    """ns for which it had the core, what was taken from it meanwhile included."""

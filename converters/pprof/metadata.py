@@ -4,9 +4,9 @@ It is one JSON object with ``version``, ``title``, ``host``, ``lost``, ``threads
 ``processes`` (those of ProcessTimes, except the script and the ranks; omitted if there are none), ``calls`` and
 ``shared`` (those of CallTimes and SharedCall, its dictionaries as lists; omitted if there are none), ``call_ioctls``,
 ``copies``, ``answers``, ``locks``, ``file_locks``, ``gil``, ``neighbours``, ``objects``, ``group_limits``, ``origins``,
-``slices``, ``pressure``, ``interrupts``, ``gpus`` and ``steps`` (those of CallIoctls, Copies, AskedValues, LockTimes,
-FileLock, GilTimes, Neighbour, WaitObject, GroupLimit, ProcessOrigin, ThreadSlices, Pressure, Interrupts, Gpu and Steps;
-omitted if there are none), ``scripts`` and ``ranks`` (one per process; omitted if there are none), ``lives`` (of
+``slices``, ``pressure``, ``interrupts``, ``core_threads``, ``gpus`` and ``steps`` (those of CallIoctls, Copies,
+AskedValues, LockTimes, FileLock, GilTimes, Neighbour, WaitObject, GroupLimit, ProcessOrigin, ThreadSlices, Pressure,
+Interrupts, CoreThread, Gpu and Steps; omitted if there are none), ``scripts`` and ``ranks`` (one per process; omitted if there are none), ``lives`` (of
 threads and of processes: the index, and the fields with a default, of those that have other values; omitted if none
 has), ``display`` (how the answer was shown; omitted if it was not), ``value_types`` (``[name, unit, aggregate, label
 key]``, the key "" for a sum), ``generated`` (the comments for people, which load() removes again), ``remarks`` (those
@@ -29,7 +29,7 @@ from ..model.calls import BUCKETS, CallTimes
 from ..model.copies import Copies
 from ..model.file_locks import FileLock
 from ..model.neighbours import Neighbour
-from ..model.pressure import ALL, KINDS, RESOURCES, Interrupts, Pressure
+from ..model.pressure import ALL, KINDS, RESOURCES, CoreThread, Interrupts, Pressure
 from ..model.processes import LATENCY_BUCKETS, THREAD_VARIABLES, CpuLimit, ProcessTimes, cpu_set
 from ..model.ranks import LABELS
 from ..model.sharing import SharedCall
@@ -41,11 +41,11 @@ _MOST = 1 << 64
 """Numbers that are divided stay below this: the result fits into a float."""
 _PLAIN = (
     *("calls", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil"),
-    *("neighbours", "objects", "group_limits", "origins", "slices", "pressure", "interrupts", "gpus"),
+    *("neighbours", "objects", "group_limits", "origins", "slices", "pressure", "interrupts", "core_threads", "gpus"),
 )
 _SLACK = 10**9
 """Nanoseconds that a thread may have done beyond twice its time."""
-_Flat = TypeVar("_Flat", CallIoctls, Copies, FileLock, Neighbour, Pressure, Interrupts)
+_Flat = TypeVar("_Flat", CallIoctls, Copies, FileLock, Neighbour, Pressure, Interrupts, CoreThread)
 _THREAD_LIVES, _PROCESS_LIVES = ("pid_life", "tid_life", "count"), ("pid_life",)
 """Fields that are 1 in most threads and processes."""
 
@@ -180,6 +180,7 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     profile.neighbours = [_neighbour(entry) for entry in _list(meta.get("neighbours", []))]
     profile.pressure = [_pressure(entry) for entry in _list(meta.get("pressure", []))]
     profile.interrupts = [_interrupts(entry) for entry in _list(meta.get("interrupts", []))]
+    profile.core_threads = [_flat(CoreThread, entry) for entry in _list(meta.get("core_threads", []))]
     profile.gpus = [gpus.decoded(entry) for entry in _list(meta.get("gpus", []))]
     profile.copies = [_flat(Copies, entry) for entry in _list(meta.get("copies", []))]
     profile.answers = [answers.decoded(entry) for entry in _list(meta.get("answers", []))]

@@ -7,31 +7,18 @@ interrupt. Of a thread it is the core's part, by the time for which the thread h
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..base.text import json_text
 from ..base.units import duration, share
 from ..facts import thresholds
+from ..facts.core_threads import by_core, interrupted_cores, recorded
 from ..facts.identity import kernel_id, shown_id
 from ..model import Profile
-from ..model.pressure import ALL, HARD, SOFT, STOLEN, Interrupts
+from ..model.pressure import ALL, HARD, SOFT, STOLEN, CoreThread, Interrupts
 from ..model.processes import cpu_set
-
-THREADS = 8
-"""Threads of a core that are told."""
-
-
-class OnCore(NamedTuple):
-    """A thread that ran on a core. Names are unescaped (hostile)."""
-
-    process: str
-    thread: str
-    pid: int
-    tid: int
-    time: int
-    """ns for which it had the core, what was taken from it meanwhile included."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +30,7 @@ class Core:
     """Times by kind: `HARD`, `SOFT`, `STOLEN`."""
     capacity: int
     """Time of the core."""
-    threads: Sequence[OnCore] = field(default_factory=tuple)
+    threads: Sequence[CoreThread] = field(default_factory=tuple)
     """Threads that ran there, those that did for longest first; () if that is not known, or little was taken."""
 
     @property
@@ -67,8 +54,8 @@ class Core:
                 {
                     "process": json_text(each.process),
                     "thread": json_text(each.thread),
-                    "pid": kernel_id(each.pid),
-                    "tid": kernel_id(each.tid),
+                    "pid": each.pid,
+                    "tid": each.tid,
                     "had_core_ns": each.time,
                     "taken_ns": self.taken(each.time),
                 }
@@ -90,7 +77,7 @@ def cores(profile: Profile) -> tuple[Core, ...]:
     found = [
         Core(number, dict(taken), max(capacity[number, kind] for kind in taken)) for number, taken in times.items()
     ]
-    wanted = {each.number for each in found if each.handled >= thresholds.CORE_TAKEN * each.capacity}
+    wanted = interrupted_cores(profile.interrupts)
     threads = _threads(profile, wanted) if wanted else {}
     found = [replace(each, threads=threads.get(each.number, ())) for each in found]
     return tuple(sorted(found, key=lambda each: (-sum(each.times.values()), each.number)))
@@ -117,48 +104,22 @@ def sentences(found: Iterable[Core], all_cores: Sequence[Interrupts]) -> list[st
     return [f"{told}."]
 
 
-def _threads(profile: Profile, wanted: Collection[int]) -> dict[int, tuple[OnCore, ...]]:
-    found = _recorded(profile, wanted) if profile.scheduling is not None else _bound(profile)
-    return {core: threads for core, threads in found.items() if core in wanted}
+def _threads(profile: Profile, wanted: set[int]) -> Mapping[int, tuple[CoreThread, ...]]:
+    """Threads on these cores: as they were kept, by the events, or those that may run nowhere else."""
+    kept = profile.core_threads or recorded(profile, wanted)
+    if not kept and profile.scheduling is None:
+        kept = _bound(profile)
+    return by_core(each for each in kept if each.core in wanted)
 
 
-def _bound(profile: Profile) -> dict[int, tuple[OnCore, ...]]:
+def _bound(profile: Profile) -> list[CoreThread]:
     """Threads of processes that may use one core only: the kernel does not tell by core where others ran."""
     bound = {}
     for process in profile.processes:
         if len(allowed := cpu_set(process.cpus)) == 1:
             bound[process.pid] = min(allowed)
-    found: dict[int, list[OnCore]] = defaultdict(list)
-    for each in profile.threads:
-        if each.pid in bound and each.on_cpu:
-            found[bound[each.pid]].append(OnCore(each.process, each.thread, each.pid, each.tid, each.on_cpu))
-    return _longest(found)
-
-
-def _recorded(profile: Profile, wanted: Iterable[int]) -> dict[int, tuple[OnCore, ...]]:
-    """Threads on these cores by the events of the scheduler."""
-    import numpy as np
-
-    from ..model.cores import tenants
-
-    scheduling = profile.scheduling
-    assert scheduling is not None
-    names = {kernel_id(each.tid): each for each in profile.threads if each.tid}
-    switches = tenants(scheduling)
-    found: dict[int, list[OnCore]] = defaultdict(list)
-    for core in wanted:
-        own = switches[switches["cpu"] == core]
-        lengths = np.diff(own["time"], append=scheduling.end)
-        tids, places = np.unique(own["next_tid"], return_inverse=True)
-        sums = np.bincount(places, weights=lengths, minlength=len(tids))
-        for tid, time in zip(tids.tolist(), sums.tolist(), strict=True):
-            if tid > 0 and (each := names.get(tid)):
-                found[core].append(OnCore(each.process, each.thread, each.pid, each.tid, int(time)))
-    return _longest(found)
-
-
-def _longest(found: Mapping[int, list[OnCore]]) -> dict[int, tuple[OnCore, ...]]:
-    return {
-        core: tuple(sorted(each, key=lambda thread: (-thread.time, thread.tid))[:THREADS])
-        for core, each in found.items()
-    }
+    return [
+        CoreThread(bound[each.pid], each.process, each.thread, kernel_id(each.pid), kernel_id(each.tid), each.on_cpu)
+        for each in profile.threads
+        if each.pid in bound and each.on_cpu
+    ]

@@ -19,7 +19,7 @@ from stallscope.converters.model.copies import Copies
 from stallscope.converters.model.file_locks import FileLock
 from stallscope.converters.model.gpus import REASONS, Gpu, GpuLimit
 from stallscope.converters.model.neighbours import Neighbour
-from stallscope.converters.model.pressure import KINDS, RESOURCES, Interrupts, Pressure
+from stallscope.converters.model.pressure import KINDS, RESOURCES, CoreThread, Interrupts, Pressure
 from stallscope.converters.model.processes import (
     LATENCY_BUCKETS,
     THREAD_VARIABLES,
@@ -113,6 +113,7 @@ _FIGURES = st.integers(-1, 2**63 - 1)
 _LIMITS = st.lists(st.builds(GpuLimit, st.sampled_from([*REASONS.values()]), _FIGURES), max_size=2)
 GPUS = st.builds(Gpu, _FIGURES, TEXT, *[_FIGURES] * 14, _LIMITS)
 INTERRUPTS = st.builds(Interrupts, st.sampled_from(KINDS), TEXT, UINT64, UINT64, UINT64, st.integers(-1, 2**63))
+CORE_THREADS = st.builds(CoreThread, UINT64, TEXT, TEXT, UINT64, UINT64, UINT64)
 
 
 @st.composite
@@ -139,6 +140,7 @@ def profiles(draw: st.DrawFn) -> Profile:
         neighbours=draw(st.lists(NEIGHBOURS, max_size=2)),
         pressure=draw(st.lists(PRESSURE, max_size=2)),
         gpus=draw(st.lists(GPUS, max_size=2)),
+        core_threads=draw(st.lists(CORE_THREADS, max_size=2)),
         interrupts=draw(st.lists(INTERRUPTS, max_size=2)),
         objects=draw(st.lists(OBJECTS, max_size=2)),
         lost=draw(COUNTS),

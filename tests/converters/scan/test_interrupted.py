@@ -6,10 +6,10 @@ import json
 
 import numpy as np
 from stallscope.converters.model import Profile, ThreadTimes, ValueType
-from stallscope.converters.model.pressure import ALL, HARD, SOFT, STOLEN, Interrupts
+from stallscope.converters.model.pressure import ALL, HARD, SOFT, STOLEN, CoreThread, Interrupts
 from stallscope.converters.model.processes import ProcessTimes
 from stallscope.converters.model.scheduling import SWITCH, Scheduling
-from stallscope.converters.scan.interrupted import OnCore, cores, sentences
+from stallscope.converters.scan.interrupted import cores, sentences
 from summary_profiles import SECOND
 
 TEN = 10 * SECOND
@@ -33,7 +33,7 @@ def profile(*interrupts: Interrupts, cpus: str = "3") -> Profile:
 def test_a_core_and_the_thread_that_is_bound_to_it() -> None:
     found = cores(profile(ALL_CORES, taken(3, 2 * SECOND), taken(3, SECOND, HARD), taken(1, SECOND)))
     assert [(core.number, core.handled) for core in found] == [(3, 3 * SECOND), (1, SECOND)]
-    assert found[0].threads == (OnCore("rx", "rx", 7, 7, 8 * SECOND), OnCore("rx", "log", 7, 8, SECOND))
+    assert found[0].threads == (CoreThread(3, "rx", "rx", 7, 7, 8 * SECOND), CoreThread(3, "rx", "log", 7, 8, SECOND))
     assert found[1].threads == ()
     assert sentences(found, [ALL_CORES]) == [
         "Interrupts take 30.0 % of the time of core 3, on which rx (tid 7) runs: about 2.40 s of its time."
@@ -46,20 +46,32 @@ def test_who_may_run_elsewhere_is_not_told_without_events() -> None:
     assert sentences(found, []) == ["Interrupts take 30.0 % of the time of core 3."]
 
 
-def test_events_tell_who_ran_where() -> None:
-    """Thread 8 has core 3 for 6 s of 10, thread 7 for 3 s; thread 99 is not known."""
-    made = profile(taken(3, 5 * SECOND), cpus="0-3")
+def who_ran_on_core_3() -> Scheduling:
     switches = np.zeros(4, SWITCH)
     switches["cpu"] = 3
     switches["time"] = [0, 6 * SECOND, 9 * SECOND, 9 * SECOND + 1]
     switches["prev_tid"], switches["next_tid"] = [0, 8, 7, 99], [8, 7, 99, 0]
-    made.scheduling = Scheduling(TEN, switches=switches, every_switch=True)
+    return Scheduling(TEN, switches=switches, every_switch=True)
+
+
+def test_events_tell_who_ran_where() -> None:
+    """Thread 8 has core 3 for 6 s of 10, thread 7 for 3 s; thread 99 is not known."""
+    made = profile(taken(3, 5 * SECOND), cpus="0-3")
+    made.scheduling = who_ran_on_core_3()
     (core,) = cores(made)
     assert [(each.thread, each.time) for each in core.threads] == [("log", 6 * SECOND), ("rx", 3 * SECOND)]
     assert core.taken(6 * SECOND) == 3 * SECOND
     assert sentences([core], []) == [
         "Interrupts take 50.0 % of the time of core 3, on which log of rx (tid 8) runs: about 3.00 s of its time."
     ]
+
+
+def test_who_ran_there_is_kept_without_events() -> None:
+    made = profile(taken(3, 5 * SECOND), cpus="3")
+    made.core_threads = [CoreThread(3, "kept", "w", 5, 6, SECOND), CoreThread(3, "kept", "w", 5, 6, SECOND)]
+    made.core_threads.append(CoreThread(1, "elsewhere", "w", 5, 7, SECOND))
+    (core,) = cores(made)
+    assert core.threads == (CoreThread(3, "kept", "w", 5, 6, 2 * SECOND),), "added up, of merged captures"
 
 
 def test_a_core_that_loses_less_or_as_much_as_others() -> None:
