@@ -6,12 +6,13 @@ It is one JSON object with ``version``, ``title``, ``host``, ``lost``, ``threads
 ``copies``, ``answers``, ``locks``, ``file_locks``, ``gil``, ``neighbours``, ``objects``, ``group_limits``, ``origins``,
 ``slices``, ``pressure``, ``interrupts``, ``core_threads``, ``gpus`` and ``steps`` (those of CallIoctls, Copies,
 AskedValues, LockTimes, FileLock, GilTimes, Neighbour, WaitObject, GroupLimit, ProcessOrigin, ThreadSlices, Pressure,
-Interrupts, CoreThread, Gpu and Steps; omitted if there are none), ``scripts`` and ``ranks`` (one per
-process; omitted if there are none), ``lives`` (of threads and of processes: the index, and the fields with a default, of those that have other values; omitted if none
-has), ``display`` (how the answer was shown; omitted if it was not), ``value_types`` (``[name, unit, aggregate, label
-key]``, the key "" for a sum), ``generated`` (the comments for people, which load() removes again), ``remarks`` (those
-of the comments that are codes, with their places; omitted if there are none), ``critical`` (only of a profile that is
-inside another one: the path of which the answer tells) and ``foreign`` (whether the profile has `Details`).
+Interrupts, CoreThread, Gpu and Steps; omitted if there are none), ``scripts`` and ``ranks`` (one per process; omitted
+if there are none), ``lives`` (of threads and of processes: the index, and the fields with a default, of those that have
+other values; omitted if none has), ``display`` (how the answer was shown; omitted if it was not), ``value_types``
+(``[name, unit, aggregate, label key]``, the key "" for a sum), ``generated`` (the comments for people, which load()
+removes again), ``remarks`` (those of the comments that are codes, with their places; omitted if there are none),
+``critical`` (only of a profile that is inside another one: the path of which the answer tells) and ``foreign`` (whether
+the profile has `Details`).
 Files of version 0.1 have it in their last comment, behind the word ``stallscope:``.
 """
 
