@@ -9,7 +9,7 @@ case ${1:-} in
 build) packages=(clang llvm 'libbpf1|libbpf1t64' libbpf-dev 'libelf1|libelf1t64' python3-venv gcc libc6-dev make) ;;
 lint) packages=(clang-format) ;;
 test)
-	packages=('?chromium' fonts-dejavu-core 'linux-perf|linux-tools-generic' elfutils debuginfod gdb strace g++ rustc)
+	packages=('?chromium' fonts-dejavu-core 'linux-perf|linux-tools-generic' elfutils debuginfod gdb strace g++ rustc iproute2)
 	packages+=('?redis-tools' '?graphviz' '?musl-tools' '?gcc-multilib' '?golang-go' '?python3-bpfcc')
 	;;
 bench)

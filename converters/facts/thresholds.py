@@ -74,6 +74,9 @@ AT_WORK_SWITCHES = Threshold(5, "switches per second", "A process with fewer sle
 AT_WORK_CPU = Threshold(0.005, "cores", "A process that uses less, and switches seldom, does nothing.")
 SLIGHT = Threshold(0.02, "cores", "On a whole host, most processes that use less wait for work.")
 IDLE_CPU = Threshold(0.01, "cores, of all threads together", "What runs, or wants to, for less has nothing to do.")
+TRACER_TOLD = Threshold(
+    0.05, "cores", "A tracer that takes less from others while no core is idle changes nothing that is told."
+)
 CALM_CORES = Threshold(0.05, "cores, of the whole host", "A host whose processes use less has nothing to do.")
 QUIET = Threshold(0.99, "share of time", "A thread with less in one wait that others end does something itself.")
 QUIET_BESIDE = Threshold(
@@ -86,6 +89,9 @@ ONE_WAIT = Threshold(0.95, "share of a thread's time", "Who waits in one place f
 ENDS_ALIKE = Threshold(0.95, "share of a wait", "Who ends less of it does not show what the wait is for.")
 INTERVAL_WAITS = Threshold(3, "waits", "Fewer have no interval.")
 STEADY = Threshold(1.5, "times the mean", "No wait of a steady interval is longer, nor the mean that much longer.")
+FROM_ANCESTORS = Threshold(
+    0.9, "share of a wait", "Who waits for less on what its ancestors write waits for something else, too."
+)
 NEEDED = Threshold(0.05, "share of a thread's time", "A thread for which others wait for less is not needed by them.")
 RELATED_NAMES = Threshold(6, "names of processes", "So few traced programs are assumed to work together.")
 
@@ -185,6 +191,9 @@ EVENTS_BESIDE_WORK_SAVE = Threshold(
 ASIDE_SAVES = Threshold(0.5, "confidence", "A wait that delays no main thread may delay nobody.")
 UNKNOWN_SAVES = Threshold(
     0.2, "confidence", "A wait for the whole trace without a traced cause, or in a process that does little."
+)
+FOR_WORK_SAVES = Threshold(
+    0.02, "confidence", "A wait for work that a traced ancestor hands out is for what that one does meanwhile."
 )
 STUCK_BESIDE_WORK_SAVES = Threshold(
     0.5, "confidence", "What is blocked for the whole trace may be of no interest to others, which get on."

@@ -40,4 +40,4 @@ class GroupLimit:
 
 
 MOST_PIDS = 1 << 12
-MOST_DEVICES = 64
+MOST_DEVICES = 512

@@ -83,9 +83,14 @@ class ProbesCost(Remark):
     careful: bool
 
 
+TRACER = "tracer"
+"""Part of the cost of a trace that is not its probes'."""
+_MILLION = 1_000_000
+
+
 @dataclass(frozen=True)
 class TraceCost(Remark):
-    """Cost of the trace: what it took of the time of the traced threads."""
+    """Cost of the trace: what its probes took of the time of the traced threads, and what the tracer took."""
 
     time: int
     """ns that tracing took."""
@@ -93,9 +98,31 @@ class TraceCost(Remark):
     """ns of the traced threads on cores."""
     parts: tuple[tuple[str, int], ...]
     """Parts of ``time``, the largest first: ``samples``, ``calls``, ``wakers``, ``locks``, ``ioctls``, ``waits``,
-    ``tracer``, ``others``."""
+    ``others``; `TRACER`: what the tracer itself ran while no core was idle."""
     budget: int
-    """Millionths of ``of`` that the trace may take."""
+    """Millionths of ``whole`` that the probes may take."""
+    length: int = 0
+    """ns for which it was measured; 0: it is not known."""
+
+    @property
+    def whole(self) -> int:
+        """Time in ns that the budget is a share of: ``of``, but that of one core at least, see `Window.whole`."""
+        return max(self.of, self.length)
+
+    @property
+    def tracer(self) -> int:
+        """ns that the tracer itself took."""
+        return sum(part for name, part in self.parts if name == TRACER)
+
+    @property
+    def probes(self) -> int:
+        """ns that the probes took."""
+        return self.time - self.tracer
+
+    @property
+    def is_within(self) -> bool:
+        """Whether the probes took no more than the budget."""
+        return self.probes * _MILLION <= self.budget * self.whole
 
 
 @dataclass(frozen=True)

@@ -76,9 +76,10 @@ def _probes_cost(remark: remarks.ProbesCost) -> str:
 
 
 def _trace_cost(remark: remarks.TraceCost) -> str:
-    parts = ", ".join(f"{_PARTS.get(name, name)} {share(part, remark.of)}" for name, part in remark.parts)
-    within = "" if remark.time * _MILLION <= remark.budget * remark.of else f", more than {_budget(remark.budget)}"
-    return f"tracing cost {share(remark.time, remark.of)} of the traced processes' time{within} ({parts})"
+    parts = ", ".join(f"{_PARTS.get(name, name)} {share(part, remark.whole)}" for name, part in remark.parts)
+    within = "" if remark.is_within else f", more than {_budget(remark.budget)}"
+    of = "the traced processes' time" if remark.of >= remark.length else "the time of one core"
+    return f"tracing cost {share(remark.probes, remark.whole)} of {of}{within} ({parts})"
 
 
 def _budget(millionths: int) -> str:

@@ -6,6 +6,7 @@ from collections import defaultdict
 
 from ..facts import thresholds
 from ..facts.facts import Facts
+from ..facts.for_ancestors import are_for_work
 from ..facts.wait_causes import effect_cause
 from ..facts.wait_functions import STARTED
 from ..facts.wait_kinds import CHILD, EVENTS, PEER, SLEEP, THREAD
@@ -72,6 +73,8 @@ def saves(kind: str) -> float:
 
 
 def _saves(effect: Finding, facts: Facts) -> float:
+    if are_for_work(facts, effect.threads, effect.places):
+        return thresholds.FOR_WORK_SAVES
     if effect.kind != EVENTS and _may_be_for_work(effect, facts):
         return thresholds.UNKNOWN_SAVES
     if effect.kind == EVENTS and waits_beside_work(effect, facts):
@@ -91,7 +94,7 @@ def waits_beside_work(effect: Finding, facts: Facts) -> bool:
 
 
 def _confidence(effect: Finding, cause: Finding | None, facts: Facts) -> float:
-    if effect.kind == EVENTS:
+    if effect.kind == EVENTS or are_for_work(facts, effect.threads, effect.places):
         return _saves(effect, facts)
     if _may_be_for_work(effect, facts):
         return thresholds.UNKNOWN_SAVES

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..base.text import json_text
 from ..base.units import share
+from ..facts import thresholds
 from ..model.remarks import Comment, Shed, TraceCost
 from ..phrases.remarks import shed_in_words
 
@@ -21,16 +22,17 @@ def cost_lines(comments: Iterable[Comment]) -> list[str]:
     """Sentences on the cost, ``Tracing cost 2.1 % of the traced processes' time.``, and on what was left out and when;
     none if it was not measured."""
     comments = list(comments)
-    lines = []
-    for each in comments:
-        if isinstance(each, TraceCost) and each.of:
-            budget = "" if _within(each) else f", more than the budget of {each.budget / 10_000:g} %"
-            lines.append(f"Tracing cost {share(each.time, each.of)} of the traced processes' time{budget}.")
+    lines = [_told(each) for each in comments if isinstance(each, TraceCost) and each.whole]
     return lines + list(_left_out(each for each in comments if isinstance(each, Shed)))
 
 
-def _within(cost: TraceCost) -> bool:
-    return cost.time * _MILLION <= cost.budget * cost.of
+def _told(cost: TraceCost) -> str:
+    of = "of the traced processes' time" if cost.of >= cost.length else "of the time of one core"
+    budget = "" if cost.is_within else f", more than the budget of {cost.budget / 10_000:g} %"
+    text = f"Tracing cost {share(cost.probes, cost.whole)} {of}{budget}"
+    if not cost.length or cost.tracer < thresholds.TRACER_TOLD * cost.length:
+        return f"{text}."
+    return f"{text}; beside it, the tracer itself ran for {share(cost.tracer, cost.length)} of the time of one core."
 
 
 def _left_out(found: Iterable[Shed]) -> Iterator[str]:
@@ -62,11 +64,13 @@ def _cost(costs: list[TraceCost]) -> dict[str, Any]:
     for cost in costs:
         for name, part in cost.parts:
             parts[name] = parts.get(name, 0) + part
-    time, whole = sum(cost.time for cost in costs), sum(cost.of for cost in costs)
+    time, whole = sum(cost.probes for cost in costs), sum(cost.whole for cost in costs)
     return {
         "time_ns": time,
-        "traced_ns": whole,
+        "traced_ns": sum(cost.of for cost in costs),
+        "of_ns": whole,
         "share": round(time / whole, 6) if whole else None,
+        "tracer_ns": sum(cost.tracer for cost in costs),
         "budget": max(cost.budget for cost in costs) / _MILLION,
         "parts_ns": {json_text(name): part for name, part in parts.items()},
     }

@@ -95,6 +95,7 @@ def check(traced: Traced, names: dict[str, str] | None = None) -> None:
         call = call_of(traced, (names or {}).get(truth["function"], truth["function"]), truth["pid"])
         assert call.count == truth["calls"] == sum(call.latencies)
         slack = CLOCK + only_in_truth(traced, truth, call) / call.count
+        slack += traced.stolen / call.count  # 0 on a machine that nothing else uses
         assert call.total / call.count == pytest.approx(truth["ns"] / truth["calls"], rel=CLOSE, abs=slack), truth
         shortest = sum(number * lower_bound(bucket) for bucket, number in enumerate(call.latencies))
         longest = sum(number * lower_bound(bucket + 1) for bucket, number in enumerate(call.latencies))

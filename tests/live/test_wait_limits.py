@@ -209,17 +209,45 @@ def test_the_limit_of_memory(live: None, data: Path, tmp_path: Path, require: Re
         assert on and all(each["limit"]["cgroup"] == limit["cgroup"] for each in on)
 
 
-def test_the_limit_of_a_disk(live: None, data: Path, tmp_path: Path, require: Require) -> None:
+@contextmanager
+def overlay(below: Path) -> Iterator[Path]:
+    """A folder as an overlay has it, with all layers on one disk."""
+    layers = [below.with_name(name) for name in ("upper", "work", "merged")]
+    for each in layers:
+        each.mkdir()
+    upper, work, merged = layers
+    options = f"lowerdir={below},upperdir={upper},workdir={work}"
+    subprocess.run(["mount", "-t", "overlay", "-o", options, "overlay", str(merged)], check=True, timeout=60)
+    try:
+        yield merged
+    finally:
+        subprocess.run(["umount", str(merged)], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("place", ["disk", "overlay"])
+def test_the_limit_of_a_disk(live: None, data: Path, tmp_path: Path, require: Require, place: str) -> None:
     device = os.stat(data).st_dev
     number = f"{os.major(device)}:{os.minor(device)}"
+    if place == "disk":
+        reads_at_the_limit(data, number, tmp_path, require)
+        return
+    below = tmp_path / "lower"
+    below.mkdir()
+    data = data.rename(below / "data")
+    with overlay(below) as merged:
+        reads_at_the_limit(merged / "data", number, tmp_path, require)
+
+
+def reads_at_the_limit(data: Path, number: str, tmp_path: Path, require: Require) -> None:
+    """The sentence tells the limit of the disk with this number for the file; also of the capture alone."""
     with group("blkio", require) as folder:
-        (folder / "blkio.throttle.read_bps_device").write_text(f"{number} {4 << 20}\n")
+        (folder / "blkio.throttle.read_bps_device").write_text(f"{number} {1 << 20}\n")
         with program(READS, data, folder / "cgroup.procs") as (pid, _):
-            said = traced("trace-wall", pid, tmp_path, 4)
+            said = traced("trace-wall", pid, tmp_path)
         on = longest(said, "read")
         assert (on["kind"], on["name"]) == (FILE, str(data))
-        assert (on["limit"]["limit"], on["limit"]["devices"][0]) == (4 << 20, number)
-        told = f"(control group {on['limit']['cgroup']} may read 4 MiB/s there: blkio.throttle.read_bps_device, "
+        assert (on["limit"]["limit"], on["limit"]["devices"][0]) == (1 << 20, number)
+        told = f"(control group {on['limit']['cgroup']} may read 1 MiB/s there: blkio.throttle.read_bps_device, "
         assert told in said["answer"][0]
         # Without root, of the capture alone.
         convert = str(Path(sys.executable).with_name("trace-convert"))

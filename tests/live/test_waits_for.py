@@ -162,7 +162,8 @@ def test_cycle_of_two_threads_is_a_closed_knot(trace: Trace) -> None:
     (knot, *_) = knots(graph)
     assert {named(graph, node) for node in knot.nodes} == {"left", "right"}
     assert knot.closed
-    assert knot.time >= 0.9 * sum(ends(traced, "left").values()) + 0.9 * sum(ends(traced, "right").values())
+    # The gate before the start belongs to nobody.
+    assert knot.time >= 0.9 * (ends(traced, "left")["right"] + ends(traced, "right")["left"]) > 20 * 8 * MS
     summary = summarize(traced.profile)
     assert summary.blocking
     assert {member.thread for member in summary.blocking.knots[0].members} == {"left", "right"}

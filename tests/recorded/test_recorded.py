@@ -11,6 +11,8 @@ from record import CAPTURES, ROOT
 from stallscope.converters import pprof
 from stallscope.converters.model import Profile
 from stallscope.converters.phrases.remarks import worded
+from stallscope.converters.rules.verdict import IDLE, STILL
+from stallscope.converters.scan.report import report_of
 from stallscope.converters.summary.showing import answer_of, show
 
 KEPT = sorted(CAPTURES.glob("*.pb.gz"))
@@ -31,6 +33,19 @@ def test_the_answer_is_as_it_was(path: Path) -> None:
     if os.environ.get("STALLSCOPE_BLESS") == "1":
         golden.write_text(text.getvalue())
     assert text.getvalue() == golden.read_text()
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.name.removesuffix(".pb.gz"))
+def test_a_scan_says_the_same(path: Path) -> None:
+    """A scan has the first sentence of the answer, and a row for a process that this is on."""
+    profile = load(path)
+    report, said = report_of(profile), answer_of(profile)
+    assert report.summary.answer == said.answer
+    verdicts = report.summary.judged.verdicts
+    if verdicts and verdicts[0].kind not in (IDLE, STILL):
+        first = verdicts[0]
+        on = first.finding.pids if first.finding else first.pids
+        assert any(not on.isdisjoint(row.pids) for row in report.processes if row.kind != IDLE)
 
 
 def test_captures_are_small_and_neutral() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from ipaddress import IPv4Address, IPv6Address
 
 LISTENS = 10
@@ -15,11 +14,3 @@ def address_text(address: bytes, port: int) -> str:
         return f"{IPv4Address(address)}:{port}"
     long = IPv6Address(address)
     return f"{long.ipv4_mapped}:{port}" if long.ipv4_mapped else f"[{long}]:{port}"
-
-
-def in_our_network(pid: int) -> bool:
-    """Whether a process is in our network namespace."""
-    try:
-        return os.path.samestat(os.stat(f"/proc/{pid}/ns/net"), os.stat("/proc/self/ns/net"))
-    except OSError:
-        return False

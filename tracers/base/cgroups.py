@@ -198,10 +198,10 @@ def hierarchies(mountinfo: bytes, controller: bytes) -> list[Hierarchy]:
     return list(found.values())
 
 
-def read(path: Path | bytes) -> bytes:
-    """The beginning of a file; b"" if it cannot be read."""
+def read(path: Path | bytes, most: int = _BYTES) -> bytes:
+    """The beginning of a file, so many bytes; b"" if it cannot be read."""
     try:
         with open(path, "rb") as file:
-            return file.read(_BYTES)
+            return file.read(most)
     except (OSError, ValueError):  # a NUL
         return b""

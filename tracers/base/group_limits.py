@@ -24,6 +24,7 @@ from ...converters.model.group_limits import (
     GroupLimit,
 )
 from .cgroups import Hierarchy, groups_up, hierarchies, memberships, read
+from .layers import Layers
 from .procfs import PROC
 
 _MOST = 512
@@ -36,6 +37,8 @@ _SLICE = 0.005
 """Maximum seconds of looking at known groups at a time."""
 _REFRESH = 0.5
 _DIGITS = 20
+_MOUNTS = 1 << 22
+"""Bytes of the list of mounts that are read."""
 _CONTROLLERS = (b"memory", b"blkio", b"pids")
 _V1_DISKS = {
     b"read_bps": (READ_BYTES, b"io_service_bytes", b"Read"),
@@ -85,13 +88,13 @@ class _Group:
                 self.first.setdefault(key, (at, limit))
                 self.last[key] = at, limit
 
-    def found(self) -> list[GroupLimit]:
+    def found(self, layers: Layers) -> list[GroupLimit]:
         """The limits, as of the last look."""
         made = []
         for key, (end, limit) in self.last.items():
             begin, before = self.first[key]
             used = max(limit.count - before.count, 0)
-            devices = disk_and_parts(limit.device) if limit.device else []
+            devices = _on_disk(limit.device, layers) if limit.device else []
             pids = sorted(self.pids)[:MOST_PIDS]
             ns = round((end - begin) * 1e9)
             made.append(GroupLimit(self.name, limit.kind, limit.name, limit.limit, used, ns, devices, pids))
@@ -102,6 +105,7 @@ class GroupLimits:
     """The groups of the processes of a trace."""
 
     def __init__(self, mountinfo: Path = PROC / "self" / "mountinfo") -> None:
+        self._mountinfo = mountinfo
         text = read(mountinfo)
         found = [(each, name) for name in _CONTROLLERS for each in hierarchies(text, name)]
         self._first = [(each, name) for each, name in found if each.version == 1]
@@ -138,7 +142,8 @@ class GroupLimits:
         """Limits of all groups, by a last look."""
         for group in self._limited:
             group.look()
-        return [limit for group in self._limited for limit in group.found()]
+        layers = Layers(read(self._mountinfo, _MOUNTS)) if self._limited else Layers(b"")
+        return [limit for group in self._limited for limit in group.found(layers)]
 
     def _folders(self, membership: bytes) -> tuple[bytes, ...]:
         found = []
@@ -272,6 +277,12 @@ def _number(text: bytes) -> int | None:
 def _is_device(text: bytes) -> bool:
     major, colon, minor = text.partition(b":")
     return bool(colon) and major.isdigit() and minor.isdigit() and len(text) <= _DIGITS
+
+
+def _on_disk(device: str, layers: Layers) -> list[str]:
+    """The numbers of a disk, of what is made of it, and of the file systems on it that have numbers of their own."""
+    disks = disk_and_parts(device)
+    return [*disks, *layers.on(disks)][:MOST_DEVICES]
 
 
 def disk_and_parts(device: str, sys: Path = Path("/sys")) -> list[str]:

@@ -12,9 +12,10 @@ import struct
 import time
 from typing import NamedTuple
 
-from .addresses import LISTENS, address_text, in_our_network
+from .addresses import LISTENS, address_text
+from .networks import diagnoses
 
-_NETLINK_SOCK_DIAG, _BY_FAMILY, _REQUEST_DUMP = 4, 20, 0x301
+_BY_FAMILY, _REQUEST_DUMP = 20, 0x301
 """include/uapi/linux/netlink.h and sock_diag.h."""
 _HEAD = struct.Struct("=IHHII")
 """struct nlmsghdr."""
@@ -39,19 +40,17 @@ class Listener(NamedTuple):
 
 
 def listeners_of(pid: int) -> list[Listener]:
-    """Sockets of a process's network namespace; [] if they cannot be asked for: in another one than ours."""
+    """Sockets of a process's network namespace; [] if they cannot be asked for."""
     try:
-        if not in_our_network(pid):
-            return []
-        return [each for family in (socket.AF_INET, socket.AF_INET6) for each in _dumped(family)]
+        return [each for family in (socket.AF_INET, socket.AF_INET6) for each in _dumped(pid, family)]
     except OSError:
         return []
 
 
-def _dumped(family: int) -> list[Listener]:
+def _dumped(pid: int, family: int) -> list[Listener]:
     found: list[Listener] = []
     until = time.monotonic() + _LONGEST
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as asked:
+    with diagnoses(pid) as asked:
         asked.settimeout(_PATIENCE)
         body = _REQUEST.pack(family, socket.IPPROTO_TCP, 0, 0, 1 << LISTENS)
         asked.send(_HEAD.pack(_HEAD.size + len(body), _BY_FAMILY, _REQUEST_DUMP, 1, 0) + body)

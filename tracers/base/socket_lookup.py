@@ -8,7 +8,9 @@ from __future__ import annotations
 import socket
 import struct
 
-_NETLINK_SOCK_DIAG, _BY_FAMILY, _REQUEST = 4, 20, 1
+from .networks import diagnoses
+
+_BY_FAMILY, _REQUEST = 20, 1
 """include/uapi/linux/netlink.h and sock_diag.h."""
 _HEAD = struct.Struct("=IHHII")
 """struct nlmsghdr."""
@@ -18,9 +20,9 @@ _ANY_STATE, _ANY_COOKIE = 0xFFFFFFFF, 0xFFFFFFFF
 _PATIENCE = 0.2
 
 
-def inode_of(own: str, other: str) -> int:
-    """The inode of the socket with these ends in our network namespace; 0 if there is none. Both are texts like
-    ``10.0.0.5:80`` and ``[::1]:80``."""
+def inode_of(pid: int, own: str, other: str) -> int:
+    """The inode of the socket with these ends in a process's network namespace; 0 if there is none, or if it cannot be
+    asked for. Both are texts like ``10.0.0.5:80`` and ``[::1]:80``."""
     ends = [_parsed(end) for end in (own, other)]
     if None in ends or len({len(end[0]) for end in ends if end}) != 1:
         return 0
@@ -31,7 +33,7 @@ def inode_of(own: str, other: str) -> int:
         *(port.to_bytes(2, "big"), target_port.to_bytes(2, "big"), source, target, 0, _ANY_COOKIE, _ANY_COOKIE),
     )
     try:
-        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as asked:
+        with diagnoses(pid) as asked:
             asked.settimeout(_PATIENCE)
             asked.send(_HEAD.pack(_HEAD.size + len(body), _BY_FAMILY, _REQUEST, 1, 0) + body)
             return parse_inode(asked.recv(1 << 12), own, other)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import NamedTuple
 
 from ..outside.reads import head
-from .addresses import LISTENS, address_text, in_our_network
+from .addresses import LISTENS, address_text
 from .listeners import Listener, listeners_of
 from .socket_lookup import inode_of
 
 _MOST = 1 << 20
-"""Bytes of a table that are read; sockets beyond are only found by both of their ends, of TCP and in our namespace."""
+"""Bytes of a table that are read; of those beyond, only TCP sockets are found, by both of their ends."""
 _DIGITS = 20
 """Digits of a number of 64 bits."""
 _KINDS = ("tcp", "tcp6", "udp", "udp6")
@@ -44,7 +45,8 @@ class SocketTables:
         lookup: Callable[[str, str], int] | None = None,
     ) -> None:
         """``paths``: of Unix sockets that have one, by inode. ``listeners``: TCP sockets that listen, if their queues
-        are known. ``lookup``: finds the inode of a TCP socket by both of its ends; None: all are in ``internet``."""
+        are known. ``lookup``: finds the inode of a TCP socket that is not in ``internet``, by both of its ends; None:
+        there are no others."""
         self._lookup = lookup
         self._by_inode = {socket.inode: socket for socket in internet if socket.inode}
         self._by_ends = {(each.protocol, each.local, each.remote): each for each in self._by_inode.values()}
@@ -79,13 +81,20 @@ class SocketTables:
         return next((self._listeners[at] for at in (remote, *everywhere[::-1]) if at in self._listeners), None)
 
 
-def tables_of(pid: int) -> SocketTables:
-    """Sockets of a process's network namespace, as far as they can be read."""
+def tables_of(pid: int, elsewhere: Callable[[str, str], int] | None = None) -> SocketTables:
+    """Sockets of a process's network namespace, as far as they can be read. ``elsewhere``: finds the inode of a TCP
+    socket in other namespaces, by both of its ends; None: they are not looked at."""
     texts = {kind: head(pid, f"net/{kind}", _MOST) or b"" for kind in _KINDS}
     internet = [each for kind, text in texts.items() for each in parse_internet(text, kind[:3])]
     is_cut = any(len(text) >= _MOST for text in texts.values())
-    lookup = inode_of if is_cut and in_our_network(pid) else None
-    return SocketTables(internet, parse_unix(head(pid, "net/unix", _MOST) or b""), listeners_of(pid), lookup=lookup)
+    lookups = ([partial(inode_of, pid)] if is_cut else []) + ([elsewhere] if elsewhere else [])
+
+    def lookup(own: str, other: str) -> int:
+        return next((found for each in lookups if (found := each(own, other))), 0)
+
+    return SocketTables(
+        internet, parse_unix(head(pid, "net/unix", _MOST) or b""), listeners_of(pid), lookup=lookup if lookups else None
+    )
 
 
 def parse_internet(text: bytes, protocol: str) -> list[InternetSocket]:

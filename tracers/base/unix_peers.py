@@ -5,9 +5,9 @@ from __future__ import annotations
 import socket
 import struct
 
-from .addresses import in_our_network
+from .networks import diagnoses
 
-_NETLINK_SOCK_DIAG, _BY_FAMILY = 4, 20
+_BY_FAMILY = 20
 """include/uapi/linux/netlink.h and sock_diag.h."""
 _HEAD = struct.Struct("=IHHII")
 """struct nlmsghdr."""
@@ -22,12 +22,9 @@ _PATIENCE = 0.2
 
 
 def peer_of(pid: int, inode: int) -> int:
-    """The inode of the other end of a Unix socket of a process; 0 if it has none, or if that cannot be asked for: in
-    another network namespace."""
+    """The inode of the other end of a Unix socket of a process; 0 if it has none, or if that cannot be asked for."""
     try:
-        if not in_our_network(pid):
-            return 0
-        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as asked:
+        with diagnoses(pid) as asked:
             asked.settimeout(_PATIENCE)
             body = _REQUEST.pack(
                 socket.AF_UNIX, 0, 0, _ANY_STATE, inode & 0xFFFFFFFF, _SHOW_PEER, _ANY_COOKIE, _ANY_COOKIE

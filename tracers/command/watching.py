@@ -160,7 +160,8 @@ class WatchResults(ScanResults):
         from ...converters.scan.conditions.holding import holding
 
         pids = state.worked if self.is_whole_host else None
-        return holding(self.condition, report.facts, report.processes, pids)
+        jobs = [each.states for each in report.jobs.reports]
+        return holding(self.condition, report.facts, report.processes, pids, jobs)
 
     def _is_kept(self, state: State, holding: Sequence[Holding], began: int) -> bool:
         """Whether the interval that began then is kept. The state gets to know it."""

@@ -13,28 +13,44 @@ from ...model.wait_objects import NETWORK as SOCKETS
 from ...rules.verdict import kind_of_wait
 from . import words
 from .expression import Quantity
+from .places import PlaceInJob
 
 
 class Figures:
     """Quantities of one process. Times in ns."""
 
-    def __init__(self, facts: Facts, pid: int, threads: Iterable[Thread], share: float | None) -> None:
-        """``pid``: as in ``facts``. ``threads``: of this process. ``share``: of its verdict; None: it has none."""
-        self._facts, self._pid, self._share = facts, pid, share
+    def __init__(
+        self,
+        facts: Facts,
+        pid: int,
+        threads: Iterable[Thread],
+        share: float | None,
+        place: PlaceInJob | None = None,
+    ) -> None:
+        """``pid``: as in ``facts``. ``threads``: of this process. ``share``: of its verdict; None: it has none.
+        ``place``: in its job; None: it is no rank of one."""
+        self._facts, self._pid, self._share, self._place = facts, pid, share, place
         self._threads = tuple(threads)
         self._is_at_work = pid in facts.at_work
 
     def of(self, quantity: Quantity) -> tuple[float, int] | None:
         """A quantity, and the whole that it is a part of (0: of none). None if it is not known, or no thread is
         meant."""
-        if quantity.word == words.PID:
-            return float(kernel_id(self._pid)), 0
-        if quantity.word == words.SHARE:
-            return None if self._share is None else (self._share, 0)
+        if quantity.word in words.WHOLE:
+            found = self._of_process(quantity.word)
+            return None if found is None else (float(found), 0)
         threads = self._meant(quantity)
         if quantity.word == words.THREADS:
             return float(sum(self._facts.threads[each].count for each in threads)), 0
         return self._of_threads(quantity.word, threads) if threads else None
+
+    def _of_process(self, word: str) -> float | None:
+        if word == words.PID:
+            return kernel_id(self._pid)
+        if word == words.SHARE:
+            return self._share
+        of_rank = {words.RANK: "number", words.RANKS: "ranks", words.LATE: "late"}
+        return getattr(self._place, of_rank[word], None)
 
     def _of_threads(self, word: str, threads: tuple[Thread, ...]) -> tuple[float, int] | None:
         if word == words.LONGEST:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -15,11 +15,13 @@ from ...facts import thresholds
 from ...facts.facts import Facts
 from ...facts.identity import kernel_id, shown_id
 from ...facts.wait_sums import Thread
+from ...rules.rank_states import RankStates
 from ...rules.verdict import IDLE
 from ..process_verdicts import ProcessVerdict
 from . import words
 from .expression import Comparison, Condition, Joined, Not, Operator, Quantity, TextComparison
 from .figures import Figures
+from .places import places_in_jobs
 from .words import Measure
 
 _COMPARE: Mapping[Operator, Callable[[float, float], bool]] = {
@@ -85,18 +87,27 @@ class Holding:
 
 
 def holding(
-    condition: Condition, facts: Facts, rows: Sequence[ProcessVerdict], pids: Collection[int] | None = None
+    condition: Condition,
+    facts: Facts,
+    rows: Sequence[ProcessVerdict],
+    pids: Collection[int] | None = None,
+    jobs: Iterable[RankStates] = (),
 ) -> list[Holding]:
     """The processes for which it holds, in the order of ``rows``; those that are not known well enough are left out.
 
-    ``pids``: the kernel's ids of the processes that are looked at; None: all.
+    ``pids``: the kernel's ids of the processes that are looked at; None: all. ``jobs``: with their ranks' times.
     """
-    return list(_holding(condition, facts, rows, pids))
+    return list(_holding(condition, facts, rows, pids, jobs))
 
 
 def _holding(
-    condition: Condition, facts: Facts, rows: Sequence[ProcessVerdict], pids: Collection[int] | None
+    condition: Condition,
+    facts: Facts,
+    rows: Sequence[ProcessVerdict],
+    pids: Collection[int] | None,
+    jobs: Iterable[RankStates],
 ) -> Iterator[Holding]:
+    places = places_in_jobs(jobs)
     threads: dict[int, list[Thread]] = defaultdict(list)
     for thread in facts.own:
         threads[thread[0]].append(thread)
@@ -104,7 +115,8 @@ def _holding(
         for pid in row.pids:
             if pids is not None and kernel_id(pid) not in pids:
                 continue
-            figures = Figures(facts, pid, threads[pid], row.share if row.kind != IDLE else None)
+            share = row.share if row.kind != IDLE else None
+            figures = Figures(facts, pid, threads[pid], share, places.get(pid))
             judged = _Judged(figures, row.kind, _name(facts, threads[pid], row))
             if judged.holds(condition):
                 yield Holding(judged.name, kernel_id(pid), row.kind, tuple(judged.values.values()))

@@ -27,6 +27,7 @@ from .words import Measure
 DEEPEST = 50
 """Parentheses and negations in each other."""
 _OPERATORS = (">", ">=", "<", "<=", "==", "!=")
+_PLAIN = tuple(word for word, measure in words.QUANTITIES.items() if measure is Measure.NUMBER)
 _JOINING = ("and", "or", "not")
 _NUMBER = re.compile(r"([0-9.]+) ?(.*)")
 
@@ -152,7 +153,7 @@ class _Parser:
             return Value(float(number) * words.UNITS[unit], "ns")
         if not unit and measure is Measure.NUMBER:
             return Value(float(number), "")
-        remedy = f"units are {one_of(('%', *words.UNITS))}; a number without one is for waits, cores, threads and pid"
+        remedy = f"units are {one_of(('%', *words.UNITS))}; a number without one is for {one_of(_PLAIN)}"
         raise wrong(token, f"not what {word} is compared with: {measure.value}", remedy)
 
 

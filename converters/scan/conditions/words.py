@@ -21,6 +21,7 @@ class Measure(Enum):
 
 RUNNING, RUNNABLE, BLOCKED, IDLE, NETWORK = "running", "runnable", "blocked", "idle", "network"
 LONGEST, WAITS, CORES, THREADS, SHARE, PID = "longest", "waits", "cores", "threads", "share", "pid"
+RANK, RANKS, LATE = "rank", "ranks", "late"
 VERDICT, NAME = "verdict", "name"
 MAIN, WORKERS, PROCESS = "main", "workers", "process"
 
@@ -42,11 +43,11 @@ BY_KIND: Mapping[str, frozenset[str]] = {
 QUANTITIES: Mapping[str, Measure] = {
     **dict.fromkeys((RUNNING, RUNNABLE, BLOCKED, IDLE, *BY_KIND, NETWORK), Measure.TIME),
     LONGEST: Measure.LENGTH,
-    SHARE: Measure.SHARE,
-    **dict.fromkeys((WAITS, CORES, THREADS, PID), Measure.NUMBER),
+    **dict.fromkeys((SHARE, LATE), Measure.SHARE),
+    **dict.fromkeys((WAITS, CORES, THREADS, PID, RANK, RANKS), Measure.NUMBER),
 }
 """Quantities by name, with their measures."""
-WHOLE = frozenset((SHARE, PID))
+WHOLE = frozenset((SHARE, PID, RANK, RANKS, LATE))
 """Quantities of a process, not of some of its threads."""
 UNITS: Mapping[str, int] = {
     "ns": 1,

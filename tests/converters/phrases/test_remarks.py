@@ -49,13 +49,17 @@ WORDS: list[tuple[Remark, str]] = [
         "programs slowed by the trace",
     ),
     (
-        TraceCost(30, 1000, (("waits", 20), ("tracer", 9), ("locks", 1)), 30_000),
-        "tracing cost 3.0 % of the traced processes' time (switches of threads 2.0 %, the tracer itself 0.9 %, locks "
+        TraceCost(39, 1000, (("waits", 29), ("tracer", 9), ("locks", 1)), 30_000, 900),
+        "tracing cost 3.0 % of the traced processes' time (switches of threads 2.9 %, the tracer itself 0.9 %, locks "
         "0.1 %)",
     ),
     (
-        TraceCost(31, 1000, (("calls", 31),), 30_000),
+        TraceCost(31, 1000, (("calls", 31),), 30_000, 1000),
         "tracing cost 3.1 % of the traced processes' time, more than the budget of 3 % (calls 3.1 %)",
+    ),
+    (
+        TraceCost(31, 10, (("calls", 31),), 40_000, 1000),
+        "tracing cost 3.1 % of the time of one core (calls 3.1 %)",
     ),
     (Shed("samples", 1_560_000_000, 2, 99, (), 0), "from second 1.6 on: samples every 20 ms instead of 10"),
     (Shed("ioctls", 0, 0, 0, (), 0), "from second 0.0 on: without ioctls"),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 from idle_hosts import CLIENT, LOOP, Host
+from stallscope.converters.rules.ranking import judge
 from stallscope.converters.scan.process_verdicts import ProcessVerdict, idle_names, process_verdicts
 from summary_profiles import EXE, LIBC, MS, READ, SECOND, Tracee, empty, facts_of, kernel, model_case, user
 from verdict_profiles import COMPUTE, FSYNC, LOCK, one
@@ -106,6 +107,17 @@ def test_a_device_can_end_waits() -> None:
     (row,) = process_verdicts(facts_of(profile))
     assert row.ender
     assert (row.ender.name, row.ender.pids) == ("[interrupt nvme0q1]", ())
+
+
+def test_who_the_first_sentence_is_on_is_not_idle() -> None:
+    profile = empty()
+    Tracee(profile, 1, "hangs", 1, "hangs").wait(LOCK, "interruptible", 10 * SECOND, 1)
+    Tracee(profile, 2, "cron", 2, "cron").wait(READ, "interruptible", 10 * SECOND, 1)
+    facts = facts_of(profile)
+    first = judge(facts).first
+    assert first
+    assert first.kind == "lock"
+    assert {each.name: each.kind for each in process_verdicts(facts, first=first)} == {"hangs": "lock", "cron": "idle"}
 
 
 def test_a_process_that_hangs_is_idle_unless_it_is_known_to_be_awake() -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import pytest
 from stallscope.tracers.base import socket_tables
-from stallscope.tracers.base.addresses import in_our_network
 from stallscope.tracers.base.socket_lookup import inode_of, parse_inode
 from stallscope.tracers.base.socket_tables import tables_of
 
@@ -39,7 +38,7 @@ def test_answers(data: bytes, inode: int) -> None:
 
 @pytest.mark.parametrize("end", ["", "x", "127.0.0.1:", "127.0.0.1:65536", "[::1]:80", "127.0.0:80", ":80", "[x]:80"])
 def test_no_ends(end: str) -> None:
-    assert inode_of(OWN, end) == 0
+    assert inode_of(os.getpid(), OWN, end) == 0
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
@@ -55,13 +54,12 @@ def test_of_this_host(host: str, monkeypatch: pytest.MonkeyPatch, require: Calla
             texts = [f"[{each[0]}]:{each[1]}" if ":" in host else f"{each[0]}:{each[1]}" for each in (
                 accepted.getsockname(), client.getsockname())]  # fmt: skip
             inode = os.fstat(accepted.fileno()).st_ino
-            assert inode_of(*texts) == inode
+            assert inode_of(os.getpid(), *texts) == inode
             # Of a table that is cut, too.
             monkeypatch.setattr(socket_tables, "_MOST", 200)
             assert tables_of(os.getpid()).other_end("tcp", texts[1], texts[0]) == inode
             assert tables_of(os.getpid()).other_end("tcp", texts[1], "192.0.2.1:9") == 0
 
 
-def test_whose_network_it_is() -> None:
-    assert in_our_network(os.getpid())
-    assert not in_our_network(1 << 30)
+def test_a_process_that_is_not_there() -> None:
+    assert inode_of(1 << 30, OWN, OTHER) == 0

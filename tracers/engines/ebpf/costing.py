@@ -50,4 +50,7 @@ class Costing:
             return []
         parts = cost_parts(meter.parts)
         whole = sum(ns for _, ns in parts)
-        return [TraceCost(whole, meter.traced, parts, round(self._budget * _MILLION)), *self._shedder.done]
+        return [
+            TraceCost(whole, meter.traced, parts, round(self._budget * _MILLION), meter.length),
+            *self._shedder.done,
+        ]

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+from ....converters.model.remarks import TRACER
 from ...kernel.bpfobject import Object
 from ...kernel.run_times import Runs, RunTimes
 from ...outside.starting import KERNEL_TICKS, USER_TICKS, stat_of
@@ -20,7 +21,7 @@ WINDOW, PAUSE = 0.1, 0.4
 """Seconds of a window, and between two."""
 LEAST_WINDOWS = 3
 """Fewer windows do not tell what a trace costs: in one of them the traced threads may hardly have run."""
-SAMPLES, CALLS, WAKERS, LOCKS, IOCTLS, FAULTS, WAITS, OTHERS, TRACER = (
+SAMPLES, CALLS, WAKERS, LOCKS, IOCTLS, FAULTS, WAITS, OTHERS = (
     "samples",
     "calls",
     "wakers",
@@ -29,7 +30,6 @@ SAMPLES, CALLS, WAKERS, LOCKS, IOCTLS, FAULTS, WAITS, OTHERS, TRACER = (
     "page faults",
     "waits",
     "others",
-    "tracer",
 )
 """Parts of the cost. `WAITS` is all that the scheduler's events take: accounts, waits and their stacks."""
 _PARTS = {
@@ -112,6 +112,8 @@ class Meter:
         """Time of each part in all windows since something was left out."""
         self._seen_traced = 0
         """Time of traced threads on cores in these windows."""
+        self._last = 0.0
+        """Second of these clocks."""
         self._windows = 0
         """Number of windows in which traced threads ran."""
         self._shares: dict[str, float] = {}
@@ -120,13 +122,15 @@ class Meter:
         """Cost so far, in ns."""
         self.traced = 0
         """Time of traced threads on cores up to now."""
+        self.length = 0
+        """Time for which it has measured, in ns."""
         self.problem = ""
         """Reason why the cost is not known; "" if it is."""
 
     def begin(self) -> None:
         """The trace begins."""
         self._before = self._clocks()
-        self._next = self._now()
+        self._next = self._last = self._now()
 
     def poll(self) -> Window | None:
         """Begins or ends a window if that is due; returns one that has ended."""
@@ -183,6 +187,9 @@ class Meter:
         assert self._before, "the trace began"
         traced, own = max(after.traced - self._before.traced, 0), beyond_idle(self._before, after)
         self._before = after
+        now = self._now()
+        self.length += round((now - self._last) * _NSEC)
+        self._last = now
         self.traced += traced
         for name, share in self._shares.items():
             self.parts[name] = self.parts.get(name, 0.0) + share * traced

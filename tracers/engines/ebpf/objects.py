@@ -33,7 +33,8 @@ from ...base.filesystems import ANONYMOUS, PIPES, TERMINALS, name_of
 from ...base.mapped_files import path_at
 from ...base.neighbours import named
 from ...base.open_descriptors import Holder, OpenDescriptors, Search, Target, holders_in, info_of, link_of, targets_of
-from ...base.socket_tables import SocketTables, tables_of
+from ...base.socket_namespaces import Namespaces
+from ...base.socket_tables import SocketTables
 from ...base.unix_peers import peer_of
 from ...kernel import objects
 from ...kernel.objects import ObjectRecord, parse_object
@@ -50,8 +51,6 @@ _NEAR = 32
 """Number of processes that are asked first, of those that wait for something."""
 _LAST = 1.0
 """Seconds for the search when the trace has ended."""
-_TABLES = 0.5
-"""Seconds for which the sockets of a namespace are remembered."""
 _MOST_TARGETS = 16
 """Targets of an epoll descriptor: of one with more, it is not looked for a single one that matters."""
 _MOST_CONNECTIONS = 1 << 14
@@ -96,7 +95,7 @@ class Objects:
         self._new: deque[ObjectRecord] = deque()
         self._known: dict[int, _Object] = {}
         self._files = OpenDescriptors()
-        self._tables: dict[int, tuple[float, SocketTables]] = {}
+        self._namespaces = Namespaces(clock)
         self._search: Search | None = None
         self._searched = 0.0
         """Seconds that the search has taken so far."""
@@ -282,15 +281,7 @@ class Objects:
 
     def _sockets(self, record: ObjectRecord) -> SocketTables:
         """The sockets of its namespace, not much older than the record."""
-        # Of an anonymous inode it is not known; one of each process then.
-        netns = record.netns or -record.tgid
-        at, tables = self._tables.get(netns, (0.0, None))
-        now = self._clock()
-        if tables is None or now - at > _TABLES:
-            tables = tables_of(record.tgid)
-            self._tables = {number: kept for number, kept in self._tables.items() if now - kept[0] <= _TABLES}
-            self._tables[netns] = self._clock(), tables
-        return tables
+        return self._namespaces.of(record.netns, record.tgid)
 
     def _unknown(self) -> set[str]:
         links = {each.link for each in self._known.values() if each.link and not _others(each)}

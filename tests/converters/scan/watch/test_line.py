@@ -12,7 +12,7 @@ from stallscope.converters.scan.conditions.holding import Holding
 from stallscope.converters.scan.report import report_of
 from stallscope.converters.scan.watch.line import Interval, stamp
 from summary_profiles import READ, SECOND, Tracee, empty
-from verdict_profiles import FSYNC
+from verdict_profiles import FSYNC, whole_host
 
 
 def interval(profile: Profile) -> Interval:
@@ -50,7 +50,7 @@ def test_who_ends_the_waits_is_told() -> None:
 
 
 def test_a_process_that_does_nothing_is_idle() -> None:
-    profile = empty()
+    profile = whole_host(empty())
     Tracee(profile, 1, "cron", 1, "cron").wait(READ, "interruptible", 10 * SECOND, 1)
     assert interval(profile).text().endswith("10.0 s  idle  1 process, none at work")
 
