@@ -84,9 +84,10 @@ def report_of(profile: Profile, chosen: Whom | None = None, awake: Collection[in
     jobs = jobs_report(known.facts, told_as_late(summary.judged.verdicts))
     gpus = gpus_told(profile.gpus, jobs.gpus, jobs.names)
     concerns = concerned(judgement.first) if judgement.first else ()
-    host = host_of(profile, known.facts.recorded.graph if known.facts.recorded else None)
+    graph = known.facts.recorded.graph if known.facts.recorded else None
     steps = paces(summary.steps, known.facts, [each.job for each in jobs.reports])
     outside = outsiders(summary.shared, profile.duration_ns, [each.job for each in jobs.reports])
+    host = host_of(profile, graph, summary.shared, outside)
     told = (*outside, *_findings(known.facts, summary), *sentences(host))
     findings = told[: thresholds.FINDINGS]
     return Report(
