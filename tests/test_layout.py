@@ -41,6 +41,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "tracers/engines/ebpf/faults.py": "a program in the kernel: tests/live/test_wait_objects.py",
     "converters/phrases/doing.py": "with what it tells: tests/converters/rules/test_doing.py",
     "converters/phrases/ends_with.py": "with what it tells: tests/converters/rules/test_ends_with.py",
+    "converters/phrases/teams.py": "with what it tells: tests/converters/facts/test_teams.py",
     "converters/phrases/locks.py": "with what it tells: tests/converters/rules/test_holder.py",
     "converters/facts/plumbing.py": "with whole stacks: tests/converters/facts/test_waits.py",
     "converters/facts/wait_kinds.py": "declarations: tests/converters/facts/test_waits.py",

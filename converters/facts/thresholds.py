@@ -74,9 +74,7 @@ AT_WORK_SWITCHES = Threshold(5, "switches per second", "A process with fewer sle
 AT_WORK_CPU = Threshold(0.005, "cores", "A process that uses less, and switches seldom, does nothing.")
 SLIGHT = Threshold(0.02, "cores", "On a whole host, most processes that use less wait for work.")
 IDLE_CPU = Threshold(0.01, "cores, of all threads together", "What runs, or wants to, for less has nothing to do.")
-TRACER_TOLD = Threshold(
-    0.05, "cores", "A tracer that takes less from others while no core is idle changes nothing that is told."
-)
+TRACER_TOLD = Threshold(0.05, "cores", "A tracer that takes less from others changes nothing that is told.")
 CALM_CORES = Threshold(0.05, "cores, of the whole host", "A host whose processes use less has nothing to do.")
 QUIET = Threshold(0.99, "share of time", "A thread with less in one wait that others end does something itself.")
 QUIET_BESIDE = Threshold(
@@ -89,9 +87,7 @@ ONE_WAIT = Threshold(0.95, "share of a thread's time", "Who waits in one place f
 ENDS_ALIKE = Threshold(0.95, "share of a wait", "Who ends less of it does not show what the wait is for.")
 INTERVAL_WAITS = Threshold(3, "waits", "Fewer have no interval.")
 STEADY = Threshold(1.5, "times the mean", "No wait of a steady interval is longer, nor the mean that much longer.")
-FROM_ANCESTORS = Threshold(
-    0.9, "share of a wait", "Who waits for less on what its ancestors write waits for something else, too."
-)
+FROM_ANCESTORS = Threshold(0.9, "share of a wait", "Who waits less for its ancestors waits for others, too.")
 NEEDED = Threshold(0.05, "share of a thread's time", "A thread for which others wait for less is not needed by them.")
 RELATED_NAMES = Threshold(6, "names of processes", "So few traced programs are assumed to work together.")
 
@@ -135,6 +131,7 @@ HANDS_ON = Threshold(
 )
 CROWD_WAITS = Threshold(0.2, "share of the time in which they could run", "Shorter waits for a core do not matter.")
 CROWD_CORE = Threshold(0.05, "cores", "Less waiting for a core, over all threads, does not matter.")
+TEAM = Threshold(2, "threads", "One thread alone shares its work with nobody.")
 CROWD_MEMBER = Threshold(0.05, "share of the crowd's time", "Programs with less are not named among a crowd.")
 MATTERS_FOR_HOST = Threshold(
     0.02, "share of all running and waiting for a core", "A small process' problem is none of the host's."
@@ -192,9 +189,7 @@ ASIDE_SAVES = Threshold(0.5, "confidence", "A wait that delays no main thread ma
 UNKNOWN_SAVES = Threshold(
     0.2, "confidence", "A wait for the whole trace without a traced cause, or in a process that does little."
 )
-FOR_WORK_SAVES = Threshold(
-    0.02, "confidence", "A wait for work that a traced ancestor hands out is for what that one does meanwhile."
-)
+FOR_WORK_SAVES = Threshold(0.02, "confidence", "A wait for work is for what the ancestor that hands it out does.")
 STUCK_BESIDE_WORK_SAVES = Threshold(
     0.5, "confidence", "What is blocked for the whole trace may be of no interest to others, which get on."
 )
@@ -309,6 +304,7 @@ HOLDS_MOST = Threshold(0.7, "share of the slices", "What holds in more of them h
 INNERMOST = Limit(4, "frames", "A function that waits for one peer, or takes a lock, calls others that do the work.")
 TOLD_APART = Limit(2, "threads", "More of a larger number are not named by id.")
 NAMES_LISTED = Limit(3, "names", "More are counted.")
+TEAMS_NAMED = Limit(3, "teams of threads", "More are in the JSON.")
 PROCESSES_NAMED = Limit(3, "names of processes", "More are others.")
 VALUES_NAMED = Limit(3, "values of a variable", "More are others.")
 PHASES_TOLD = Limit(3, "phases of a process", "More are no story: the strip shows them.")

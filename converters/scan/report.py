@@ -10,6 +10,7 @@ from ..base.text import json_text
 from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.identity import kernel_ids
+from ..facts.teams import teams_json, teams_of
 from ..model import Profile
 from ..model.next_step import Whom
 from ..phrases.sentences import Sentences
@@ -61,6 +62,7 @@ class Report:
             "jobs": self.jobs.to_json(),
             "gpus": self.jobs.gpus_json(),
             "steps": paces_json(self.steps),
+            "teams": teams_json(self.facts.once(teams_of)),
             "concerned": self.concerned,
             "findings": [json_text(each) for each in self.findings],
             "nvml": self.gpus.to_json(),
