@@ -101,8 +101,8 @@ def test_what_is_recommended_is_kept(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_a_report_for_a_program() -> None:
     stream = io.StringIO()
     show(report_of(three_troubles()), stream, as_json=True)
-    parts = {
-        "processes",
+    parts = {"processes", "jobs", "gpus", "steps", "teams", "findings", "concerned", "host", "nvml", "cost", "shed"}
+    assert {"scan_version", "summary", *parts} == set(json.loads(stream.getvalue()))
         "jobs",
         "gpus",
         "steps",
