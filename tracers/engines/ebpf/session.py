@@ -96,8 +96,8 @@ class Session:
         self._objects = WaitedFor()
 
     def cut_into(self, intervals: Intervals, publish: Callable[[Capture], None]) -> None:
-        """At the end of each interval, `run` calls ``publish`` with it, in a process of its own; what it returns is
-        then the rest."""
+        """Cuts the trace: at the end of each interval, `run` calls ``publish`` with it, in a process of its own; what
+        it returns is then the rest."""
         self.intervals, self._publish = intervals, publish
 
     def _prepare(self, unwinding: Unwinding, interrupts: Interrupts, progress: Progress | None, wait: bool) -> None:
