@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compare_profiles import run
+from compare_profiles import run, with_steps
 from stallscope.converters.model import Profile
 from stallscope.converters.model.slices import SliceSpent, ThreadSlices
 from stallscope.converters.scan.compare.comparing import Change, compare
@@ -26,3 +26,13 @@ def has_last(x: float) -> bool:
     spent = SliceSpent("cpu", (SECOND, round(x * 1_000) * MS))
     profile.slices = [ThreadSlices("a", "a", 1, 1, SECOND, 0, [spent])]
     return intervals_of(profile).number == 2
+
+
+def step_differs_by(x: float) -> bool:
+    """Whether a step is told that takes so much more than one of 45 ms, with what is between."""
+    return compare([with_steps(run(1))], [with_steps(run(1), 10 + 45 * x)]).steps[0].is_told
+
+
+def are_steps_enough(x: float) -> bool:
+    few = with_steps(run(1), 30, count=round(x))
+    return compare([with_steps(run(1))], [few]).steps[0].is_told

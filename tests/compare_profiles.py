@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from stallscope.converters.model import Profile, ValueType
+from stallscope.converters.model.sites import Site
 from stallscope.converters.model.slices import SliceSpent, ThreadSlices
+from stallscope.converters.model.steps import Spent, Steps, StepWait
 from summary_profiles import MS, SECOND
 
 NOISE = (3, -2, 0, 5, -4, 1, -1, 2, -3, 4)
@@ -26,4 +28,20 @@ def run(
         runs = tuple(SECOND - each for each in waits)
         spent = [SliceSpent("lock", waits, place or ("step", name), "futex_wait"), SliceSpent("cpu", runs)]
         profile.slices.append(ThreadSlices(name, name, pid, pid, SECOND, 0, spent))
+    return profile
+
+
+def with_steps(
+    profile: Profile, runs_ms: float = 10, load_ms: float = 30, *, count: int = 100, line: int = 3, pid: int = 7,
+    name: str = "train.py:step",
+) -> Profile:  # fmt: skip
+    """The run, with steps that run and then wait in load_batch(), and 5 ms between two."""
+    site = Site(("step", f"train.py:{line} load_batch", "read"), "pipe_read")
+    waits = (StepWait(site, round(count * load_ms * MS), 1),)
+    on_cpu, blocked = round(count * runs_ms * MS), round(count * load_ms * MS)
+    steps = Spent(count, on_cpu + blocked, on_cpu, blocked, waits)
+    pauses = Spent(count - 1, (count - 1) * 5 * MS, 0, (count - 1) * 5 * MS)
+    median = (on_cpu + blocked) // count
+    made = Steps(name, "train", pid, "train", pid, steps, pauses, median, median, 1, ())
+    profile.steps.append(made)
     return profile

@@ -25,6 +25,7 @@ DIGITS = {"round", "lru_cache"}
 NS = 1_000_000_000
 ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
     "facts/contention.py": ("ns of a second; the percentile that a column shows", (NS, 99)),
+    "facts/core_threads.py": ("threads of a core that are kept", (8,)),
     "facts/facts.py": ("ns of a second", (NS,)),
     "facts/frame_names.py": ("longest names", (120, 4096)),
     "facts/gpus.py": ("digits of a number that is read", (4,)),
@@ -59,6 +60,8 @@ ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
     "summary/events.py": ("ns of a second; digits that are printed", (NS, 0.05)),
     "summary/figures.py": ("version of the JSON", (3,)),
     "summary/outliers.py": ("standard deviations of a median deviation; digits of a share", (1.4826, 10**6, 10**6)),
+    "scan/compare/graph.py": ("ns of a second", (NS,)),
+    "scan/compare/steps.py": ("ns of a millisecond", (1e6,)),
     "scan/compare/statistic.py": ("numbers of the formula of a test", (12, 3, 0.5)),
     "scan/compare/telling.py": ("version of the JSON", (1,)),
     "scan/conditions/figures.py": ("ns of a second", (NS,)),
@@ -80,7 +83,8 @@ ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
         (1, 800, 6_000_000, 5, 32, 1, 4, 4, 8, 4, 1_000),
     ),
     "scan/page/page.py": ("level of compression; bound of work", (6, 50_000)),
-    "scan/page/tables.py": ("rows of a page", (40, 500, 20_000, 8)),
+    "scan/page/tables.py": ("rows of a page", (63, 500, 20_000, 8)),
+    "scan/page/host.py": ("rows of a page; units of a thousandth", (100, 1_000, 1_000, 1_000)),
     "scan/gpus.py": ("users that are named; units of a thousandth", (2, 1_000, 1_000, 1_000, 1_000)),
     "scan/jobs.py": ("digits of a share", (6,)),
     "scan/report.py": ("version of the JSON", (1,)),

@@ -17,7 +17,7 @@ _Part = TypeVar("_Part")
 
 OF_THREADS = (
     *("threads", "processes", "origins", "neighbours", "objects", "group_limits", "slices"),
-    *("pressure", "interrupts", "gpus"),
+    *("pressure", "interrupts", "core_threads", "gpus"),
 )
 """Accounts, and what samples refer to: they stay when samples are left out."""
 OF_SAMPLES = ("calls", "shared", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil", "steps")
@@ -45,6 +45,7 @@ TEXTS: dict[tuple[str, str], str] = {
             ("ObjectEnd", "process"),
             ("ObjectPeer", "process"),
             ("ThreadSlices", "process"),
+            ("CoreThread", "process"),
         ),
         PROCESS,
     ),
@@ -56,6 +57,7 @@ TEXTS: dict[tuple[str, str], str] = {
             ("GilThread", "thread"),
             ("Steps", "thread"),
             ("ThreadSlices", "thread"),
+            ("CoreThread", "thread"),
         ),
         THREAD,
     ),

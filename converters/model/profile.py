@@ -19,7 +19,7 @@ from .group_limits import GroupLimit
 from .locks import LockTimes
 from .neighbours import Neighbour
 from .origins import ProcessOrigin
-from .pressure import Interrupts, Pressure
+from .pressure import CoreThread, Interrupts, Pressure
 from .processes import ProcessTimes
 from .remarks import Comment
 from .samples import Sample, ValueType
@@ -116,6 +116,8 @@ class Profile:
     """Stalls of the host and of control groups of traced processes; empty if not recorded, or not known."""
     interrupts: list[Interrupts] = field(default_factory=list)
     """Interrupts on the host; empty if not recorded."""
+    core_threads: list[CoreThread] = field(default_factory=list)
+    """Threads that ran on cores from which interrupts take time; empty if not recorded."""
     gpus: list[Gpu] = field(default_factory=list)
     """GPUs as the driver tells of them; empty if it was not asked."""
     group_limits: list[GroupLimit] = field(default_factory=list)

@@ -13,8 +13,12 @@ from ..facts import thresholds
 from ..facts.contention import SECOND
 from ..facts.identity import kernel_id, kernel_ids
 from ..model import Profile, ThreadTimes
-from ..model.pressure import CPU, IO, IRQ, MEMORY, RESOURCES, STOLEN, Interrupts, Pressure
+from ..model.pressure import ALL, CPU, IO, IRQ, MEMORY, RESOURCES, STOLEN, Interrupts, Pressure
 from ..model.waits_for import PROCESS, THREAD, WaitGraph
+from ..summary.sharing import Shared
+from . import interrupted
+from .contended import Contended, contended
+from .interrupted import Core
 
 _WANTED = {CPU: "a core", IO: "a disk", MEMORY: "memory", IRQ: "an interrupt to end"}
 
@@ -58,6 +62,12 @@ class Host:
     """The longest waits first."""
     made: tuple[Made, ...] = ()
     """Processes that created most threads first."""
+    contended: tuple[Contended, ...] = ()
+    """Calls and locks for which several wait at a time, the longest time first."""
+    cores: tuple[Core, ...] = ()
+    """Cores from which time was taken, those with most first; () of old captures."""
+    outsiders: tuple[str, ...] = ()
+    """Sentences on processes outside of a job that its ranks wait for."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: shares as fractions of 1, null for what is not known."""
@@ -86,23 +96,33 @@ class Host:
                 }
                 for each in self.made
             ],
+            "contended": [each.to_json() for each in self.contended],
+            "cores": [each.to_json() for each in self.cores],
+            "outsiders": [json_text(each) for each in self.outsiders],
         }
 
 
-def host_of(profile: Profile, graph: WaitGraph | None) -> Host:
-    """The host of a profile. ``graph``: who waits for whom; None if that was not recorded."""
+def host_of(
+    profile: Profile, graph: WaitGraph | None, shared: Sequence[Shared] = (), outsiders: tuple[str, ...] = ()
+) -> Host:
+    """The host of a profile. ``graph``: who waits for whom; None if that was not recorded. ``shared``: calls that
+    several processes were in at a time. ``outsiders``: sentences on processes outside of a job."""
     return Host(
         profile.duration_ns,
         tuple(_pressure(profile.pressure)),
         tuple(_interrupts(profile.interrupts)),
         tuple(_pairs(graph)) if graph else (),
         tuple(_made(profile.threads)),
+        contended(shared, profile.locks, profile.file_locks, profile.duration_ns),
+        interrupted.cores(profile),
+        outsiders,
     )
 
 
 def sentences(host: Host) -> tuple[str, ...]:
     """Sentences on what is short on the host, and what is taken from its cores, if it matters. Unescaped (hostile)."""
-    return (*_short(host.pressure), *_taken(host.interrupts))
+    cores = interrupted.sentences(host.cores, host.interrupts)
+    return (*_short(host.pressure), *_taken(host.interrupts), *cores)
 
 
 def _short(found: Sequence[Pressure]) -> list[str]:
@@ -168,9 +188,9 @@ def _pressure(found: Iterable[Pressure]) -> list[Pressure]:
 
 
 def _interrupts(found: Iterable[Interrupts]) -> list[Interrupts]:
-    """Adds up those of merged captures: all of a kind first, then the sources with most."""
+    """Adds up those of all cores of merged captures: all of a kind first, then the sources with most."""
     sums: dict[tuple[str, str], Interrupts] = {}
-    for each in found:
+    for each in (every for every in found if every.core == ALL):
         known = sums.setdefault((each.kind, each.name), Interrupts(each.kind, each.name, 0, 0, 0))
         known.time += each.time
         known.count += each.count

@@ -5,23 +5,31 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ...converters.base import safefile
+from ...converters.base.errors import StallscopeError
+from ...converters.base.rights import sudo_owner
+from ...converters.base.text import printable
 from ...converters.scan import folder
+from ...converters.writers import output
 
 if TYPE_CHECKING:
     from ...converters.model import Profile
+    from ...converters.scan.compare.comparing import Comparison
 
 
 def show_comparison(pairs: Sequence[tuple[str, str]], given: Mapping[str, Any]) -> int:
-    """Prints the differences of pairs of folders or captures (before, after). Returns the exit status."""
+    """Prints the differences of pairs of folders or captures (before, after), and writes pages and graphs of them.
+    Returns the exit status."""
     from ...converters.scan.compare import telling
     from ...converters.scan.compare.comparing import compare
+    from ...converters.scan.compare.graph import graph_of
 
-    if given["outputs"]:
-        raise click.UsageError("--compare writes no files: --json prints all of it, trace-convert --diff draws it")
+    output.check(given["outputs"], force=given["force"])
     if given["kept"]:
         raise click.UsageError("--compare and --from exclude each other")
     before, after = (_read([pair[side] for pair in pairs]) for side in (0, 1))
@@ -34,7 +42,27 @@ def show_comparison(pairs: Sequence[tuple[str, str]], given: Mapping[str, Any]) 
         print(file=stream)
     else:
         telling.show(comparison, stream)
+    for path in given["outputs"]:
+        _write(path, comparison, graph_of(before, after), given)
+        print(f"wrote {printable(path)}", file=sys.stderr if given["as_json"] else stream)
     return 0
+
+
+def _write(path: str, comparison: Comparison, graph: Profile | None, given: Mapping[str, Any]) -> None:
+    """Writes the page, or the graph alone in another format. StallscopeError."""
+    from ...converters.scan.compare import page
+    from ...converters.scan.compare.graph import PROCESS
+    from ...converters.writers.base.options import WriteOptions
+
+    if folder.is_page(path):
+        owner, mode = sudo_owner(), given["mode"]
+        with safefile.create(Path(path), force=given["force"], owner=owner, mode=mode) as file:
+            page.write(comparison, graph, file)
+    elif graph is None:
+        raise StallscopeError("one of the sides has no stacks: there is no graph", "compare captures of scans")
+    else:
+        options = WriteOptions(roots=(PROCESS,), mode=given["mode"])
+        output.write(graph, path, options, force=given["force"], owner=sudo_owner())
 
 
 def _read(paths: Sequence[str]) -> list[Profile]:

@@ -21,6 +21,7 @@ from ...model.states import RUNNING
 from ...rules.verdict import IDLE
 from .intervals import Intervals, Key, intervals_of, names_of
 from .statistic import holm, margin, mean, rank_sum
+from .steps import StepChange, step_changes
 from .verdicts import Pair, verdict_pairs
 
 
@@ -89,6 +90,8 @@ class Comparison:
     """Processes whose number differs."""
     verdicts: tuple[Pair, ...] = ()
     """Verdicts on processes, those that differ most first."""
+    steps: tuple[StepChange, ...] = ()
+    """Steps that both sides have, those that differ most first. Not judged: only their sums are kept."""
 
     @property
     def judged(self) -> bool:
@@ -109,7 +112,7 @@ class Comparison:
 def compare(before: Sequence[Profile], after: Sequence[Profile]) -> Comparison:
     """Differences of the runs ``after`` against the runs ``before``; the intervals of several runs are put together."""
     verdicts = verdict_pairs(before, after)
-    before, after = [_named(each) for each in before], [_named(each) for each in after]
+    before, after = [named(each) for each in before], [named(each) for each in after]
     sides = (_joined(before), _joined(after))
     durations = (_duration(before), _duration(after))
     return Comparison(
@@ -121,10 +124,11 @@ def compare(before: Sequence[Profile], after: Sequence[Profile]) -> Comparison:
         _moved(_calls(before), _calls(after), durations),
         _rows(before, after),
         verdicts,
+        step_changes(before, after),
     )
 
 
-def _named(profile: Profile) -> Profile:
+def named(profile: Profile) -> Profile:
     """The profile with the names under which verdicts tell its processes: those with the script that they run."""
     return with_scripts(with_own_ids(profile))[0]
 

@@ -9,6 +9,7 @@ from ...base.text import json_text, printable
 from ...base.units import duration, plural
 from ...facts import thresholds
 from ...phrases.jobs import percent
+from . import steps
 from .comparing import Change, Comparison, Moved
 from .intervals import Key
 from .verdicts import Held, Pair
@@ -28,31 +29,57 @@ def show(comparison: Comparison, file: TextIO) -> None:
 
 def lines(comparison: Comparison) -> Iterator[str]:
     """Lines of the report, escaped."""
-    yield _answer(comparison)
-    before, after = comparison.durations
+    yield answer(comparison)
     yield ""
+    yield from sides(comparison)
+    if comparison.steps:
+        yield from ("", "Steps, ms of one (not judged: their spread is not kept)")
+        for change in comparison.steps[: thresholds.COMPARED_NUMBERS]:
+            yield from (f"{one:>8} {other:>8} {more:>8}  {text}" for one, other, more, text in steps.step_rows(change))
+    if comparison.changes:
+        yield from ("", f"{'Before':>8} {'After':>8} {'Change':>8} {'±':>6}  Noise  What")
+        yield from map(_change_line, comparison.changes[: thresholds.COMPARED_ROWS])
+    if differ := verdict_lines(comparison):
+        yield from ("", "Verdicts that differ (not judged: they have no intervals)")
+        yield from differ[: thresholds.COMPARED_VERDICTS]
+    for head, moved in (("Functions that run", comparison.functions), ("Calls", comparison.calls)):
+        if moved:
+            yield from ("", f"{head} (not judged: they have no intervals)")
+            yield from map(_moved_line, moved[: thresholds.COMPARED_MOVED])
+    yield from numbers(comparison)[: thresholds.COMPARED_NUMBERS]
+
+
+def verdict_lines(comparison: Comparison) -> list[str]:
+    """A line for each process whose verdicts differ, escaped."""
+    return [_pair_line(each) for each in comparison.verdicts if each.differs]
+
+
+def numbers(comparison: Comparison) -> list[str]:
+    """A line for each name of which there are more or fewer processes, escaped."""
+    rows = comparison.processes
+    return [f"{_who(row.process, row.rank)}: {plural(row.before, 'process')} before, {row.after} after" for row in rows]
+
+
+def noise(each: Change) -> str:
+    """``no`` if it is a change beyond noise, ``yes`` if not, ``?`` if that cannot be told."""
+    return "?" if each.chance is None else "no" if each.is_change else "yes"
+
+
+def sides(comparison: Comparison) -> Iterator[str]:
+    """Lines on how much there is of each side."""
+    before, after = comparison.durations
     yield (
         f"Before: {duration(before)} in {plural(comparison.intervals[0], 'interval')}; after: {duration(after)} in "
         f"{plural(comparison.intervals[1], 'interval')}. Times are s of threads per s of the trace."
     )
     if min(comparison.runs) < 2:
         yield "One run on a side: noise is that inside a run; how much runs of the same job differ is not known."
-    if comparison.changes:
-        yield from ("", f"{'Before':>8} {'After':>8} {'Change':>8} {'±':>6}  Noise  What")
-        yield from map(_change_line, comparison.changes[: thresholds.COMPARED_ROWS])
-    differ = [each for each in comparison.verdicts if each.differs]
-    if differ:
-        yield from ("", "Verdicts that differ (not judged: they have no intervals)")
-        yield from map(_pair_line, differ[: thresholds.COMPARED_VERDICTS])
-    for head, moved in (("Functions that run", comparison.functions), ("Calls", comparison.calls)):
-        if moved:
-            yield from ("", f"{head} (not judged: they have no intervals)")
-            yield from map(_moved_line, moved[: thresholds.COMPARED_MOVED])
-    for row in comparison.processes[: thresholds.COMPARED_NUMBERS]:
-        yield f"{_who(row.process, row.rank)}: {plural(row.before, 'process')} before, {row.after} after"
 
 
-def _answer(comparison: Comparison) -> str:
+def answer(comparison: Comparison) -> str:
+    """The first sentence, escaped."""
+    if step := next((each for each in comparison.steps if each.is_told), None):
+        return steps.sentence(step)
     if not comparison.judged:
         fewest = min(comparison.intervals)
         return (
@@ -63,18 +90,21 @@ def _answer(comparison: Comparison) -> str:
     if first is None:
         return "Nothing takes more time than before, beyond noise."
     told = f"{first.before:.2f} → {first.after:.2f} s per s of the trace"
-    return f"Most of what is new is {_what(first.key)}: {told}, {first.difference:+.2f} ± {first.margin:.2f}."
+    return f"Most of what is new is {what(first.key)}: {told}, {first.difference:+.2f} ± {first.margin:.2f}."
 
 
 def _change_line(each: Change) -> str:
-    noise = "?" if each.chance is None else "no" if each.is_change else "yes"
-    numbers = f"{each.before:8.2f} {each.after:8.2f} {each.difference:+8.2f} {each.margin:6.2f}"
-    return f"{numbers}  {noise:<5}  {_what(each.key)}"
+    rates = f"{each.before:8.2f} {each.after:8.2f} {each.difference:+8.2f} {each.margin:6.2f}"
+    return f"{rates}  {noise(each):<5}  {what(each.key)}"
 
 
 def _moved_line(each: Moved) -> str:
-    numbers = f"{each.before:8.2f} {each.after:8.2f} {each.difference:+8.2f}"
-    return f"{numbers}  {_who(each.process, each.rank)}: {printable(each.name)}"
+    return f"{each.before:8.2f} {each.after:8.2f} {each.difference:+8.2f}  {whose(each)}"
+
+
+def whose(each: Moved) -> str:
+    """``train (rank 3): matmul``, escaped."""
+    return f"{_who(each.process, each.rank)}: {printable(each.name)}"
 
 
 def _pair_line(each: Pair) -> str:
@@ -104,7 +134,8 @@ def _who(process: str, rank: int | None) -> str:
     return printable(process) if rank is None else f"{printable(process)} (rank {rank})"
 
 
-def _what(key: Key) -> str:
+def what(key: Key) -> str:
+    """``train (rank 3): io in main → save │ folio_wait_bit``, escaped."""
     place = _place(key.frames, key.kernel)
     return f"{_who(key.process, key.rank)}: {key.kind}" + (f" in {place}" if place else "")
 
@@ -121,6 +152,7 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
         "verdicts": [_pair_json(each) for each in comparison.verdicts],
         "functions": [_moved_json(each) for each in comparison.functions],
         "calls": [_moved_json(each) for each in comparison.calls],
+        "steps": [each.to_json() for each in comparison.steps],
         "processes": [{**each._asdict(), "process": json_text(each.process)} for each in comparison.processes],
     }
 

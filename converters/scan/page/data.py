@@ -11,6 +11,7 @@ from ...phrases.remarks import worded
 from ..report import Report
 from . import evidence, tables
 from .groups import Groups
+from .host import host_data
 from .jobs import jobs_data
 
 VERSION = 1
@@ -36,6 +37,7 @@ def page_data(profile: Profile, report: Report, groups: Groups) -> dict[str, Any
         "next": step and [printable(step.command), printable(tells(step))],
         "rows": evidence.rows(profile, report.facts, groups),
         "jobs": jobs_data(report.jobs),
+        "machine": host_data(profile, report),
         "matrix": tables.matrix(summary.blocking, groups.names),
         "locks": tables.locks(summary.locks),
         "calls": tables.calls((*summary.calls, *summary.inner_calls)),

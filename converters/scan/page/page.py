@@ -27,7 +27,20 @@ from .data import page_data
 from .graph import ROOTS, graph_profile
 from .groups import groups_of
 
-_SCRIPTS = ("tables", "report", "evidence", "strip", "matrix", "jobs", "lanes", "drawing", "details", "pointer", "open")
+_SCRIPTS = (
+    "tables",
+    "report",
+    "evidence",
+    "strip",
+    "matrix",
+    "jobs",
+    "host",
+    "lanes",
+    "drawing",
+    "details",
+    "pointer",
+    "open",
+)
 _LEVEL = 6
 MOST_BY_STATE = 50_000
 """Stacks of a graph that is coloured by state, which takes memory and time; of more, it is by kind of code."""

@@ -27,13 +27,26 @@ _LINE = 57_000
 """Bytes encoded in one line of base64; a multiple of 3. Editors do not cope well with lines of megabytes."""
 
 
-def write(profile: Profile, file: BinaryIO, options: WriteOptions) -> None:
+class Around(NamedTuple):
+    """Things around a graph on a page of another kind."""
+
+    head: str = ""
+    """Elements above it, escaped."""
+    style: str = ""
+
+
+def write(profile: Profile, file: BinaryIO, options: WriteOptions, around: Around | None = None) -> None:
     """Writes ``profile`` to ``file`` (UTF-8). Raises StallscopeError when ``options`` do not fit it."""
     drawn = profile.value_types[value_index(profile, options)].name
     palette = palettes.choose(options.palette, profile, drawn, negate=options.negate, roots=options.roots)
     block = pack(profile, options, palette)
-    style = graph_style(palette)
-    body = _resource("body.html").replace("<footer", f"{section(profile, options)}<footer")
+    head, more = around or Around()
+    style = graph_style(palette) + more
+    body = (
+        _resource("body.html")
+        .replace("<body>\n", f"<body>\n{head}")
+        .replace("<footer", f"{section(profile, options)}<footer")
+    )
     script = as_function(graph_script() + _resource("start.js"))
     title = escape(options.title or profile.title or "Flame graph")
     write_page(file, Page(title, style, body, script, {"data": block}))

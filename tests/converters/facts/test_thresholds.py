@@ -251,7 +251,11 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "FAILED_CALLS": (Pin(99, 100, lambda x: calls.fail(x, 110)),),
     "CALL_TIME_PART": (Pin(0.0009, 0.0011, calls.part_of_time), Pin(0.0009, 0.0011, calls.part_outside)),
     "OUTSIDE_IOCTLS": (Pin(0.0099, 0.0101, calls.is_outside),),
-    "SERIALISES": (Pin(1.95, 2.05, calls.takes_longer), Pin(1.95, 2.05, calls.ioctl_takes_longer)),
+    "SERIALISES": (
+        Pin(1.95, 2.05, calls.takes_longer),
+        Pin(1.95, 2.05, calls.ioctl_takes_longer),
+        Pin(1.95, 2.05, host_pins.lock_is_slowed),
+    ),
     "SHARED_TIME": (Pin(0.099, 0.101, lambda x: bool(calls.serialise(calls.shared_call(shared=round(x * 10_000))))),),
     "SHARED_LEAST": (Pin(0.099, 0.101, calls.other_longer_than),),
     "ALONE_CALLS": (Pin(9, 10, calls.is_known_alone),),
@@ -275,7 +279,14 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "PRESSURE_MEMORY": (Pin(0.049, 0.051, lambda x: host_pins.is_short("memory", x)),),
     "PRESSURE_IRQ": (Pin(0.099, 0.101, lambda x: host_pins.is_short("irq", x)),),
     "INTERRUPTED": (Pin(0.099, 0.101, host_pins.interrupts_take),),
+    "CORE_TAKEN": (Pin(0.0099, 0.0101, host_pins.threads_of_core_are_known),),
+    "CORE_INTERRUPTED": (Pin(0.249, 0.251, host_pins.core_is_told),),
+    "CORE_UNEVEN": (Pin(1.99, 2.01, host_pins.core_is_uneven),),
+    "CORE_USER": (Pin(0.249, 0.251, host_pins.thread_of_core_is_told),),
     "STOLEN_TIME": (Pin(0.049, 0.051, host_pins.is_stolen),),
+    "LOCK_CONTENDED": (Pin(0.049, 0.051, host_pins.lock_is_told),),
+    "BETWEEN": (Pin(0.099, 0.101, host_pins.pair_is_told),),
+    "BETWEEN_TIME": (Pin(0.049, 0.051, host_pins.pair_is_long),),
     "OUTSIDER": (Pin(0.249, 0.251, host_pins.is_waited_for),),
     "OUTSIDER_WAITS": (Pin(0.049, 0.051, host_pins.waits_long_enough),),
     "STRAGGLER_EXCESS": (Pin(0.099, 0.101, lambda x: is_late(job(0.3, 0.3, 0.3, 0.3 + x))),),
@@ -305,6 +316,8 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "COMPARED_LEAST": (Pin(0.019, 0.021, compare_pins.differs_by),),
     "COMPARED_CHANCE": (Pin(0.0099, 0.0101, compare_pins.by_chance),),
     "COMPARED_LAST": (Pin(0.49, 0.51, compare_pins.has_last),),
+    "COMPARED_STEP": (Pin(0.049, 0.051, compare_pins.step_differs_by),),
+    "COMPARED_STEPS": (Pin(19, 20, compare_pins.are_steps_enough),),
 }
 """Pins by the names of thresholds: a new one needs one, too."""
 

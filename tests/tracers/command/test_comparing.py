@@ -26,7 +26,19 @@ def test_captures_without_slices_are_not_judged(tmp_path: Path) -> None:
     assert (made["compare_version"], made["judged"], made["functions"], made["calls"]) == (1, False, [], [])
 
 
-@pytest.mark.parametrize("more", [["-o", "x.html"], ["--from", "x.d"]])
+def test_pages_and_graphs(tmp_path: Path) -> None:
+    one, page, graph = capture(tmp_path, "a.pb.gz"), tmp_path / "x.html", tmp_path / "x.folded"
+    arguments = ["--compare", one, one, "-o", str(page), "-o", str(graph)]
+    ran = CliRunner().invoke(main, arguments)
+    assert ran.exit_code == 0, ran.output
+    assert ran.output.count("wrote ") == 2
+    assert "Comparison of two runs" in page.read_text()
+    assert all(line.rpartition(" ")[2].isdigit() for line in graph.read_text().splitlines() if line[0] != "#")
+    assert CliRunner().invoke(main, arguments).exit_code != 0, "they exist"
+    assert CliRunner().invoke(main, [*arguments, "--force"]).exit_code == 0
+
+
+@pytest.mark.parametrize("more", [["--from", "x.d"]])
 def test_what_it_does_not_do(tmp_path: Path, more: list[str]) -> None:
     one = capture(tmp_path, "a.pb.gz")
     ran = CliRunner().invoke(main, ["--compare", one, one, *more])

@@ -101,7 +101,7 @@ def test_what_is_recommended_is_kept(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_a_report_for_a_program() -> None:
     stream = io.StringIO()
     show(report_of(three_troubles()), stream, as_json=True)
-    parts = {"processes", "jobs", "gpus", "findings", "concerned", "host", "nvml", "cost", "shed", "summary"}
+    parts = {"processes", "jobs", "gpus", "steps", "findings", "concerned", "host", "nvml", "cost", "shed", "summary"}
     assert {"scan_version", *parts} == set(json.loads(stream.getvalue()))
 
 

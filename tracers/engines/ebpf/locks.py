@@ -251,6 +251,12 @@ class _Assembling:
     def _finish(self, key: Key, lock: LockTimes) -> None:
         parts = {key[2], *self._parts[key]}
         lock.queue, lock.queue_waits = max(self._found.queues.get((part, key[1]), (0, 0)) for part in parts)
+        for crowd in (found for part in parts if (found := self._found.crowds.get((part, key[1])))):
+            lock.judged += crowd.judged
+            lock.judged_time += crowd.judged_time
+            lock.alone += crowd.alone
+            lock.alone_time += crowd.alone_time
+            lock.busy += crowd.busy
         lock.taken_in = next((name for name, _ in self._taken[key].most_common(1)), "")
         waiters, holders = _longest(self._waiters[key].values()), _longest(self._holders[key].values())
         lock.waiters, lock.more_waiters = waiters[:MOST_THREADS], max(len(waiters) - MOST_THREADS, 0)

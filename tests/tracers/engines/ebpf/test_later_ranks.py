@@ -72,7 +72,7 @@ def test_they_are_seen_while_a_trace_runs(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_last_one_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is time for one of two; then the other one is alone without a rank."""
+    """Time is enough for one of two; then the other one is alone without a rank."""
     monkeypatch.setattr(later_ranks, "_BETWEEN", 0.0)
     with forked(2, BY_ENVIRON) as pids:
         conditions = looked(pids)
