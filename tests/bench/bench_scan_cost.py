@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from peers import wait_for_link
@@ -70,7 +71,7 @@ def _tracer(name: str, seconds: float, folder: str) -> list[list[str]]:
 
 @contextmanager
 def _traced(name: str, seconds: float) -> Iterator[None]:
-    """Under these tracers; "bare": under none."""
+    """Runs the tracers of that name as long as this lasts; for "bare", none."""
     with tempfile.TemporaryDirectory() as folder:
         commands = [] if name == "bare" else _tracer(name, seconds, folder)
         with contextlib.ExitStack() as stack:
@@ -178,7 +179,7 @@ def redis() -> Iterator[Callable[[float], float]]:
             _wait(process, 10)
 
 
-def _job(python: str, text: str, name: str, seconds: float) -> float:
+def _job(python: str, text: str, seconds: float, name: str) -> float:
     """Steps per second of a job that is bare, traced from outside, or asked by py-spy."""
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         if name == "trace-scan":
@@ -223,7 +224,7 @@ def main() -> None:
     if torch := shutil.which(os.environ.get("TORCH_PYTHON", "")):
         jobs.append(("torch", torch, TORCH))
     for what, python, text in jobs:
-        compare(what, lambda name: _job(python, text, name, given.seconds), given.rounds, "py-spy --idle")
+        compare(what, partial(_job, python, text, given.seconds), given.rounds, "py-spy --idle")
     print(f"goal: trace-scan takes less than its peers, and less than {GOAL:.0%}")
 
 
