@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from ....converters.model.remarks import Comment, TraceCost
-from .metering import Meter
 from .probes import Probes
-from .shedding import Shedder, cost_parts
+
+if TYPE_CHECKING:
+    from .metering import Meter
 
 _MILLION = 1_000_000
 
@@ -23,6 +25,9 @@ class Costing:
         collectors = engine.options.collectors
         self._meter: Meter | None = None
         if budget:
+            from .metering import Meter
+            from .shedding import Shedder
+
             self._meter = Meter(engine.object, helpers, lambda: sum(each.stepped_calls() for each in collectors))
             self._shedder = Shedder(budget, engine.object, collectors)
 
@@ -48,6 +53,8 @@ class Costing:
             return [f"the cost of the trace is not known: {meter.problem}"]
         if not meter.measured or not meter.traced:
             return []
+        from .shedding import cost_parts
+
         parts = cost_parts(meter.parts)
         whole = sum(ns for _, ns in parts)
         return [

@@ -27,6 +27,7 @@ from ....converters.model.wait_objects import (
     WRITES,
     ObjectEnd,
     WaitObject,
+    label,
 )
 from ...base import procfs
 from ...base.filesystems import ANONYMOUS, PIPES, TERMINALS, name_of
@@ -326,11 +327,6 @@ class Objects:
 def _ours() -> set[int]:
     """Processes that are no ends: this one and its helpers."""
     return {os.getpid(), *CLIENT.pids}
-
-
-def label(number: int) -> int:
-    """The number of an object in a profile: what pprof can hold."""
-    return number & (1 << 63) - 1
 
 
 def _others(known: _Object) -> set[int]:

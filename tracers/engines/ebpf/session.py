@@ -8,6 +8,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from ....converters.model.remarks import Comment
 from ...base import procfs
@@ -31,17 +32,19 @@ from .costing import Costing
 from .folding import Folding
 from .following import Following
 from .interpreters import Interpreters
-from .intervals import Intervals
 from .lives import Lives
-from .locks import lock_rows
+from .lock_rows import lock_rows
 from .measures.protocol import Collector, Ended, rows_of
 from .measures.recorded_spans import recorded_by
 from .measures.registry import has_waits
-from .objects import Objects, label
 from .preparing import Preparation, check_start, expect_files
 from .probes import Probes
 from .sliced import slices_by_process
 from .unwinding import Unwinding
+from .waited_for import WaitedFor
+
+if TYPE_CHECKING:
+    from .intervals import Intervals
 
 _POLL = 0.1
 """Seconds between two looks at the rings."""
@@ -90,13 +93,12 @@ class Session:
         if options.user_stacks and options.unwind_bytes:
             self._unwinding = Unwinding(engine, self._spaces, options.unwind_bytes)
         self._interpreters = Interpreters(engine, self._spaces, self._unwinding)
-        self._objects = Objects()
+        self._objects = WaitedFor()
 
-    def cut_every(self, seconds: float, publish: Callable[[Capture], None], writers: int) -> None:
-        """Every so many seconds, `run` calls ``publish`` with the last interval, in one of ``writers`` processes; what
+    def cut_into(self, intervals: Intervals, publish: Callable[[Capture], None]) -> None:
+        """Cuts the trace: at the end of each interval, `run` calls ``publish`` with it, in a process of its own; what
         it returns is then the rest."""
-        self.intervals = Intervals(self._engine, seconds, writers)
-        self._publish = publish
+        self.intervals, self._publish = intervals, publish
 
     def _prepare(self, unwinding: Unwinding, interrupts: Interrupts, progress: Progress | None, wait: bool) -> None:
         """Prepares tables for the first processes before the trace begins."""
@@ -182,7 +184,7 @@ class Session:
     def _finish(self, sink: RecordSink, records: list[ThreadRecord], part: Part, progress: Progress | None) -> Capture:
         if progress:
             progress.ended(stacks=len(sink.stacks))
-        self._follow(self._process_events.poll(final=True) if self._process_events else ())
+        self._following.follow(self._process_events.poll(final=True) if self._process_events else (), self._unwinding)
         self._catch_up(sink)
         self._interpreters.finish()
         self._objects.finish()
@@ -304,10 +306,8 @@ class Session:
             self._following.adopt(self._to_adopt.popleft())
 
     def _follow_processes(self) -> None:
-        self._follow(self._process_events.poll() if self._process_events else (), consuming=True)
-
-    def _follow(self, events: Iterable[Event], *, consuming: bool = False) -> None:
-        self._following.follow(self._meanwhile(events) if consuming else events, self._unwinding)
+        events = self._process_events.poll() if self._process_events else ()
+        self._following.follow(self._meanwhile(events), self._unwinding)
 
     def _meanwhile(self, events: Iterable[Event]) -> Iterator[Event]:
         """The events. While they are taken in, the rings are read and the tables drained: files of processes that begin
@@ -391,7 +391,7 @@ class Session:
             locks,
             self._interpreters.found(),
             [answer for collector in collectors for answer in collector.answers()],
-            objects=self._objects.found({label(row.origin.object) for row in rows}),
+            objects=self._objects.found(rows),
             file_locks=self._file_locks.found(traced, part.began, end),
             pressure=self._conditions.pressure(),
             group_limits=self._conditions.group_limits.found(),
