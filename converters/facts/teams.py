@@ -10,6 +10,7 @@ import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from ..model import Frame, Stack
@@ -96,9 +97,12 @@ def work_of(stack: Sequence[Frame] | Stack) -> tuple[str, str] | None:
 
 def library_of(frame: Frame) -> str:
     """``libgomp``, for a frame of such a library; "" for others."""
-    if frame.module is None:
-        return ""
-    found = _LIBRARIES.fullmatch(os.path.basename(frame.module.path))
+    return _library(frame.module.path) if frame.module else ""
+
+
+@lru_cache(1 << 12)
+def _library(path: str) -> str:
+    found = _LIBRARIES.fullmatch(os.path.basename(path))
     return f"lib{found[1]}" if found else ""
 
 
