@@ -33,7 +33,7 @@ def host_data(profile: Profile, report: Report) -> dict[str, Any]:
         "taken": [_taken(each) for each in host.interrupts if not each.name and each.capacity],
         "sources": [[each.kind, printable(each.name), each.count] for each in host.interrupts if each.name][:ROWS],
         "cores": [_core(each) for each in host.cores[:ROWS]],
-        "has_threads": profile.scheduling is not None or bool(profile.core_threads),
+        "has_threads": bool(profile.core_threads),
         "contended": [_contended(each) for each in host.contended[:ROWS]],
         "outsiders": [printable(each) for each in host.outsiders],
         "made": [_made(each, host) for each in host.made[:ROWS]],
