@@ -33,6 +33,6 @@ def with_teams(sizes: Mapping[str, int], *, helps: bool = False, cpus: str = "0-
 
 def _runs(profile: Profile, tid: int, work: str, samples: int) -> None:
     labels = {"pid": PID, "process": "pools", "tid": tid, "thread": "pools", "state": "running"}
-    stack = (*WORKER, *user(EXE, work))
+    stack = (*WORKER, *user(EXE, work)) if work else WORKER
     values = (samples * SECOND // 100, 0, 0, 0, samples, 0, 0)
     profile.samples.append(Sample(stack, values, tuple(sorted(labels.items()))))

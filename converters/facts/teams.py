@@ -10,6 +10,7 @@ import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from ..model import Frame, Stack
@@ -44,6 +45,9 @@ class Team(NamedTuple):
 
 def teams_of(facts: Facts) -> tuple[Team, ...]:
     """Teams of all processes: those with most threads first. Empty if stacks of running threads were not kept."""
+    if facts.whole:
+        pids = {pid for pid, _ in facts.own}
+        return tuple(team for team in facts.whole.once(teams_of) if team.pid in pids)
     if not facts.recorded:
         return ()
     found: dict[tuple[int, int], Counter[tuple[str, str]]] = defaultdict(Counter)
@@ -67,16 +71,28 @@ def _together(facts: Facts, found: Mapping[tuple[int, int], Counter[tuple[str, s
     for pid, tid in facts.own:
         works = found.get((kernel_id(pid), kernel_id(tid)))
         if works:
-            # What a thread mostly runs is its team: a thread that leads one may help in others.
-            (library, work), number = max(works.items(), key=lambda entry: (entry[1], entry[0]))
+            # What a thread mostly runs is its team: a thread that leads one may help in others. In the library's own
+            # functions it waits for its part of the work, too.
+            (library, work), number = max(works.items(), key=lambda entry: (bool(entry[0][1]), entry[1], entry[0]))
             members[pid, library, work].add(tid)
             samples[pid, library, work] += number
+    _join_unknown(members, samples)
     made = (
         Team(pid, work, library, frozenset(tids), samples[pid, library, work])
         for (pid, library, work), tids in members.items()
         if len(tids) >= thresholds.TEAM
     )
     return tuple(sorted(made, key=lambda team: (-len(team.threads), team.pid, team.library, team.work)))
+
+
+def _join_unknown(members: dict[tuple[int, str, str], set[int]], samples: Counter[tuple[int, str, str]]) -> None:
+    """Puts threads that were only seen in the library's own functions into the team of their process, if it has one."""
+    for pid, library, work in list(members):
+        if not work:
+            named = [key for key in members if key[:2] == (pid, library) and key[2]]
+            if len(named) == 1:
+                members[named[0]] |= members.pop((pid, library, ""))
+                samples[named[0]] += samples.pop((pid, library, ""))
 
 
 def work_of(stack: Sequence[Frame] | Stack) -> tuple[str, str] | None:
@@ -96,9 +112,12 @@ def work_of(stack: Sequence[Frame] | Stack) -> tuple[str, str] | None:
 
 def library_of(frame: Frame) -> str:
     """``libgomp``, for a frame of such a library; "" for others."""
-    if frame.module is None:
-        return ""
-    found = _LIBRARIES.fullmatch(os.path.basename(frame.module.path))
+    return _library(frame.module.path) if frame.module else ""
+
+
+@lru_cache(1 << 12)
+def _library(path: str) -> str:
+    found = _LIBRARIES.fullmatch(os.path.basename(path))
     return f"lib{found[1]}" if found else ""
 
 

@@ -11,9 +11,13 @@ from .words import listed
 
 
 def teams(found: Sequence[Team]) -> str:
-    """``They are teams of libgomp: 8 threads run conv2d, 8 run resize.``; "" for none. Unescaped (hostile)."""
+    """``They are teams of libgomp: 8 threads run conv2d, 8 run resize.``, ``16 of them are a team of libgomp, and run
+    sgemm.``; "" for none. Unescaped (hostile)."""
     if not found:
         return ""
+    if len(found) == 1:
+        team = found[0]
+        return f"{count(len(team.threads))} of them are a team of {team.library}, and run {_work(team)}."
     most = thresholds.TEAMS_NAMED
     libraries = sorted({team.library for team in found})
     told = [

@@ -72,7 +72,9 @@ def _verdict(facts: Facts, group: Contention, names: tuple[str, ...], more: bool
     takers = users_of_cores(facts.neighbours, facts.duration, group.cpus) if taken else []
     much = thresholds.CROWD_CORE * group.allowed
     named = tuple(each for each in takers[: thresholds.PROCESSES_NAMED] if each[1] >= much)
-    detail = Crowd(group, names, more, taken, hint, named, _teams(facts, group), _hands_on(facts, group))
+    teams = _teams(facts, group)
+    # The threads of a team are woken together, and each has its part of the work.
+    detail = Crowd(group, names, more, taken, hint, named, teams, not teams and _hands_on(facts, group))
     return Verdict(RULE, CORES, group.runnable, 1, frozenset(group.pids), detail=detail)
 
 

@@ -31,7 +31,7 @@ def write(comparison: Comparison, graph: Profile | None, file: BinaryIO) -> None
         body = f'<body class="plain">\n{head}<p>There are no stacks on one of the sides: no graph.</p>\n'
         html.write_page(file, html.Page(_TITLE, style, body, html.as_function(""), {}))
         return
-    html.write(graph, file, WriteOptions(roots=(PROCESS,), inverted=True), html.Around(head, style))
+    html.write_within(graph, file, WriteOptions(roots=(PROCESS,), inverted=True), html.Around(head, style))
 
 
 def _parts(comparison: Comparison) -> Iterator[str]:

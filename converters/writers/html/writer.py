@@ -35,12 +35,17 @@ class Around(NamedTuple):
     style: str = ""
 
 
-def write(profile: Profile, file: BinaryIO, options: WriteOptions, around: Around | None = None) -> None:
+def write(profile: Profile, file: BinaryIO, options: WriteOptions) -> None:
     """Writes ``profile`` to ``file`` (UTF-8). Raises StallscopeError when ``options`` do not fit it."""
+    write_within(profile, file, options, Around())
+
+
+def write_within(profile: Profile, file: BinaryIO, options: WriteOptions, around: Around) -> None:
+    """Writes a page of another kind with the graph of ``profile`` on it. StallscopeError like `write`."""
     drawn = profile.value_types[value_index(profile, options)].name
     palette = palettes.choose(options.palette, profile, drawn, negate=options.negate, roots=options.roots)
     block = pack(profile, options, palette)
-    head, more = around or Around()
+    head, more = around
     style = graph_style(palette) + more
     body = (
         _resource("body.html")

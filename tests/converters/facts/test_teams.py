@@ -4,6 +4,7 @@ import json
 
 import pytest
 from scans import HOSTILE
+from stallscope.converters.facts.restricted import of_processes
 from stallscope.converters.facts.teams import Team, library_of, teams_json, teams_of, work_of
 from stallscope.converters.model import Frame, Module, Profile
 from stallscope.converters.phrases.teams import teams
@@ -67,9 +68,26 @@ def test_two_teams_of_one_process() -> None:
     assert teams(teams_of(facts_of(made))) == "They are teams of libgomp: 8 threads run conv2d, 5 run resize."
 
 
+def test_one_team() -> None:
+    found = teams_of(facts_of(with_teams({"conv2d._omp_fn.0": 8})))
+    assert teams(found) == "8 of them are a team of libgomp, and run conv2d."
+
+
 def test_a_thread_is_in_the_team_whose_work_it_mostly_does() -> None:
     made = with_teams({"conv2d._omp_fn.0": 4, "resize._omp_fn.0": 4}, helps=True)
     assert found(made) == [("conv2d", 4), ("resize", 4)]
+
+
+def test_who_was_only_seen_in_the_library_is_in_its_only_team() -> None:
+    assert found(with_teams({"conv2d._omp_fn.0": 6, "": 2})) == [("conv2d", 8)]
+    assert found(with_teams({"": 8})) == [("", 8)]
+    assert found(with_teams({"conv2d._omp_fn.0": 6, "resize._omp_fn.0": 5, "": 2}))[-1] == ("", 2)
+
+
+def test_teams_of_some_processes() -> None:
+    facts = facts_of(with_teams({"conv2d._omp_fn.0": 8}))
+    assert [team.work for team in teams_of(of_processes(facts, (PID,)))] == ["conv2d"]
+    assert teams_of(of_processes(facts, (100,))) == ()
 
 
 def test_one_thread_is_no_team() -> None:

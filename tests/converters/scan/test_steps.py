@@ -53,6 +53,11 @@ def test_the_slowest_rank_comes_first() -> None:
     assert made == ["train.py:train_step: 5 (rank 1) to 10 steps a second in 3 ranks."]
 
 
+def test_a_rate_is_told_of_those_that_have_one() -> None:
+    unknown = [replace(steps(pid), between=Spent(0, 0, 0, 0), span=0) for pid in (101, 102)]
+    assert lines(job(0.3, 0.3, 0.3), steps(100), *unknown) == ["train.py:train_step: 10 steps a second in rank 0."]
+
+
 def test_without_a_rate() -> None:
     profile = empty()
     Tracee(profile, 7, "train", 7, "train").run(10 * SECOND)
