@@ -61,6 +61,7 @@ ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
     "summary/figures.py": ("version of the JSON", (3,)),
     "summary/outliers.py": ("standard deviations of a median deviation; digits of a share", (1.4826, 10**6, 10**6)),
     "scan/compare/graph.py": ("ns of a second", (NS,)),
+    "scan/compare/locks.py": ("ns of a second", (NS,)),
     "scan/compare/steps.py": ("ns of a millisecond", (1e6,)),
     "scan/compare/statistic.py": ("numbers of the formula of a test", (12, 3, 0.5)),
     "scan/compare/telling.py": ("version of the JSON", (1,)),

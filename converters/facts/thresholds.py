@@ -365,6 +365,7 @@ COMPARED_LAST = Threshold(0.5, "length of the others", "A last slice that is sho
 COMPARED_INTERVALS = Limit(8, "intervals of each side", "Fewer cannot show a change among ten ways to spend time.")
 COMPARED_STEP = Threshold(0.05, "share of a step", "A step that takes so little more or less is as it was.")
 COMPARED_STEPS = Threshold(20, "steps of each side", "The mean of fewer is that of a few slow ones.")
+COMPARED_LINES = Limit(40, "lines of a comparison on a terminal", "More do not fit a screen; they are in the JSON.")
 COMPARED_ROWS = Limit(10, "rows of differences of two runs", "More are in the JSON.")
 COMPARED_MOVED = Limit(4, "functions, and calls, of two runs", "More are in the JSON.")
 COMPARED_VERDICTS = Limit(6, "verdicts of two runs that differ", "More are in the JSON.")

@@ -20,6 +20,7 @@ from ...model import Profile
 from ...model.states import RUNNING
 from ...rules.verdict import IDLE
 from .intervals import Intervals, Key, intervals_of, names_of
+from .locks import LockChange, lock_changes
 from .statistic import holm, margin, mean, rank_sum
 from .steps import StepChange, step_changes
 from .verdicts import Pair, verdict_pairs
@@ -93,6 +94,9 @@ class Comparison:
     steps: tuple[StepChange, ...] = ()
     """Steps that both sides have, those that differ most first. Not judged: only their sums are kept."""
 
+    locks: tuple[LockChange, ...] = ()
+    """Locks for which threads wait longer or shorter. Not judged; these times are also in ``changes``."""
+
     @property
     def judged(self) -> bool:
         """Whether there are enough intervals to tell a change from noise."""
@@ -125,6 +129,7 @@ def compare(before: Sequence[Profile], after: Sequence[Profile]) -> Comparison:
         _rows(before, after),
         verdicts,
         step_changes(before, after),
+        lock_changes(before, after),
     )
 
 

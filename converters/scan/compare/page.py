@@ -13,8 +13,9 @@ from ...model import Profile
 from ...writers.base.options import WriteOptions
 from ...writers.html import writer as html
 from ...writers.svg.text import escape
-from . import telling
+from . import locks, telling
 from .comparing import Change, Comparison, Moved
+from .first import answer
 from .graph import PROCESS
 from .steps import step_rows
 
@@ -34,15 +35,19 @@ def write(comparison: Comparison, graph: Profile | None, file: BinaryIO) -> None
 
 
 def _parts(comparison: Comparison) -> Iterator[str]:
-    yield f'<p id="answer"><strong>{escape(telling.answer(comparison))}</strong></p>\n'
+    yield f'<p id="answer"><strong>{escape(answer(comparison))}</strong></p>\n'
     yield from (f"<p>{escape(line)}</p>\n" for line in telling.sides(comparison))
+    yield from (f"<p>{escape(line)}</p>\n" for line in telling.numbers(comparison))
     for change in comparison.steps:
         yield from _table("A step, ms; not judged", ("Before", "After", "Change", "What"), list(step_rows(change)))
     yield from _changes(comparison.changes)
+    if comparison.locks:
+        heads = ("Before", "After", "Change", "Mean wait before", "Mean wait after", "Lock")
+        rows = [locks.row(each) for each in comparison.locks]
+        yield from _table("Waits for locks, s of threads per s of the trace; not judged", heads, rows)
     yield from _verdicts(comparison)
     yield from _moved("Functions that run", comparison.functions)
     yield from _moved("Calls", comparison.calls)
-    yield from (f"<p>{escape(line)}</p>\n" for line in telling.numbers(comparison))
 
 
 def _table(caption: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

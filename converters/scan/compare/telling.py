@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, TextIO
 
 from ...base.text import json_text, printable
 from ...base.units import duration, plural
 from ...facts import thresholds
 from ...phrases.jobs import percent
-from . import steps
+from . import locks, steps
 from .comparing import Change, Comparison, Moved
+from .first import answer, place, who
 from .intervals import Key
+from .locks import LockChange
 from .verdicts import Held, Pair
 
 SCHEMA_VERSION = 1
@@ -28,25 +30,34 @@ def show(comparison: Comparison, file: TextIO) -> None:
 
 
 def lines(comparison: Comparison) -> Iterator[str]:
-    """Lines of the report, escaped."""
+    """Lines of the report, escaped. What does not fit is in the JSON, and on the page."""
     yield answer(comparison)
     yield ""
-    yield from sides(comparison)
-    if comparison.steps:
-        yield from ("", "Steps, ms of one (not judged: their spread is not kept)")
-        for change in comparison.steps[: thresholds.COMPARED_NUMBERS]:
-            yield from (f"{one:>8} {other:>8} {more:>8}  {text}" for one, other, more, text in steps.step_rows(change))
-    if comparison.changes:
-        yield from ("", f"{'Before':>8} {'After':>8} {'Change':>8} {'±':>6}  Noise  What")
-        yield from map(_change_line, comparison.changes[: thresholds.COMPARED_ROWS])
-    if differ := verdict_lines(comparison):
-        yield from ("", "Verdicts that differ (not judged: they have no intervals)")
-        yield from differ[: thresholds.COMPARED_VERDICTS]
+    top = [*sides(comparison), *numbers(comparison)[: thresholds.COMPARED_NUMBERS]]
+    yield from top
+    room = thresholds.COMPARED_LINES - len(top) - 2
+    for head, rows in _tables(comparison):
+        if rows and room > 2:
+            shown = rows[: room - 2]
+            yield from ("", head, *shown)
+            room -= len(shown) + 2
+
+
+def _tables(comparison: Comparison) -> Iterator[tuple[str, list[str]]]:
+    """Heads and rows, the most important first."""
+    rows = [row for change in comparison.steps[: thresholds.COMPARED_NUMBERS] for row in steps.step_rows(change)]
+    yield (
+        "Steps, ms of one (not judged: their spread is not kept)",
+        [f"{one:>8} {other:>8} {more:>8}  {text}" for one, other, more, text in rows],
+    )
+    changes = comparison.changes[: thresholds.COMPARED_ROWS]
+    yield f"{'Before':>8} {'After':>8} {'Change':>8} {'±':>6}  Noise  What", list(map(_change_line, changes))
+    yield "Locks (not judged), with the mean wait", list(map(_lock_line, comparison.locks[: thresholds.COMPARED_MOVED]))
+    verdicts = verdict_lines(comparison)[: thresholds.COMPARED_VERDICTS]
+    yield "Verdicts that differ (not judged: they have no intervals)", verdicts
     for head, moved in (("Functions that run", comparison.functions), ("Calls", comparison.calls)):
-        if moved:
-            yield from ("", f"{head} (not judged: they have no intervals)")
-            yield from map(_moved_line, moved[: thresholds.COMPARED_MOVED])
-    yield from numbers(comparison)[: thresholds.COMPARED_NUMBERS]
+        told = list(map(_moved_line, moved[: thresholds.COMPARED_MOVED]))
+        yield f"{head} (not judged: they have no intervals)", told
 
 
 def verdict_lines(comparison: Comparison) -> list[str]:
@@ -57,7 +68,7 @@ def verdict_lines(comparison: Comparison) -> list[str]:
 def numbers(comparison: Comparison) -> list[str]:
     """A line for each name of which there are more or fewer processes, escaped."""
     rows = comparison.processes
-    return [f"{_who(row.process, row.rank)}: {plural(row.before, 'process')} before, {row.after} after" for row in rows]
+    return [f"{who(row.process, row.rank)}: {plural(row.before, 'process')} before, {row.after} after" for row in rows]
 
 
 def noise(each: Change) -> str:
@@ -76,23 +87,6 @@ def sides(comparison: Comparison) -> Iterator[str]:
         yield "One run on a side: noise is that inside a run; how much runs of the same job differ is not known."
 
 
-def answer(comparison: Comparison) -> str:
-    """The first sentence, escaped."""
-    if step := next((each for each in comparison.steps if each.is_told), None):
-        return steps.sentence(step)
-    if not comparison.judged:
-        fewest = min(comparison.intervals)
-        return (
-            f"Change cannot be told from noise: {plural(fewest, 'interval')} on one side, at least "
-            f"{int(thresholds.COMPARED_INTERVALS)} are needed."
-        )
-    first = comparison.first
-    if first is None:
-        return "Nothing takes more time than before, beyond noise."
-    told = f"{first.before:.2f} → {first.after:.2f} s per s of the trace"
-    return f"Most of what is new is {what(first.key)}: {told}, {first.difference:+.2f} ± {first.margin:.2f}."
-
-
 def _change_line(each: Change) -> str:
     rates = f"{each.before:8.2f} {each.after:8.2f} {each.difference:+8.2f} {each.margin:6.2f}"
     return f"{rates}  {noise(each):<5}  {what(each.key)}"
@@ -102,18 +96,23 @@ def _moved_line(each: Moved) -> str:
     return f"{each.before:8.2f} {each.after:8.2f} {each.difference:+8.2f}  {whose(each)}"
 
 
+def _lock_line(change: LockChange) -> str:
+    before, after, more, mean, now, text = locks.row(change)
+    return f"{before:>8} {after:>8} {more:>8}  {text}, {mean}, now {now}"
+
+
 def whose(each: Moved) -> str:
     """``train (rank 3): matmul``, escaped."""
-    return f"{_who(each.process, each.rank)}: {printable(each.name)}"
+    return f"{who(each.process, each.rank)}: {printable(each.name)}"
 
 
 def _pair_line(each: Pair) -> str:
     before, after = each.before, each.after
-    who = _who(each.process, each.rank)
+    name = who(each.process, each.rank)
     if before and after and each.is_same:
-        return f"  {who}: {_where(after)}, {_part(before)}, now {_part(after)}"
+        return f"  {name}: {_where(after)}, {_part(before)}, now {_part(after)}"
     told = [f"{_where(held)}, {_part(held)}" if held and held.rate else _NOT_HELD[held is None] for held in each[2:]]
-    return f"  {who}: {told[0]}; now {told[1]}"
+    return f"  {name}: {told[0]}; now {told[1]}"
 
 
 def _part(held: Held) -> str:
@@ -122,22 +121,14 @@ def _part(held: Held) -> str:
 
 
 def _where(held: Held) -> str:
-    place = _place(held.frames, held.kernel)
-    return held.kind + (f" in {place}" if place else "")
-
-
-def _place(frames: Iterable[str], kernel: str) -> str:
-    return " → ".join(map(printable, frames)) + (f" │ {printable(kernel)}" if kernel else "")
-
-
-def _who(process: str, rank: int | None) -> str:
-    return printable(process) if rank is None else f"{printable(process)} (rank {rank})"
+    where = place(held.frames, held.kernel)
+    return held.kind + (f" in {where}" if where else "")
 
 
 def what(key: Key) -> str:
     """``train (rank 3): io in main → save │ folio_wait_bit``, escaped."""
-    place = _place(key.frames, key.kernel)
-    return f"{_who(key.process, key.rank)}: {key.kind}" + (f" in {place}" if place else "")
+    where = place(key.frames, key.kernel)
+    return f"{who(key.process, key.rank)}: {key.kind}" + (f" in {where}" if where else "")
 
 
 def to_json(comparison: Comparison) -> dict[str, Any]:
@@ -151,6 +142,7 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
         "changes": [_change_json(each) for each in comparison.changes],
         "verdicts": [_pair_json(each) for each in comparison.verdicts],
         "functions": [_moved_json(each) for each in comparison.functions],
+        "locks": [each.to_json() for each in comparison.locks],
         "calls": [_moved_json(each) for each in comparison.calls],
         "steps": [each.to_json() for each in comparison.steps],
         "processes": [{**each._asdict(), "process": json_text(each.process)} for each in comparison.processes],

@@ -21,8 +21,9 @@ def test_known_difference() -> None:
     assert 0 < made.first.margin < 0.01
     assert {each.key.kind for each in made.told} == {"lock", "cpu"}
     assert sum(each.difference for each in made.told) == pytest.approx(0)
-    assert next(lines(made)).startswith(
-        "Most of what is new is train: lock in step → train │ futex_wait: 0.10 → 0.40 s"
+    assert next(lines(made)) == (
+        "In each second, train is 0.30 ± 0.00 s longer waiting for a lock in step → train │ futex_wait "
+        "(0.10 → 0.40 s, all its threads together). It is 0.30 ± 0.00 s shorter on a core."
     )
 
 
@@ -54,7 +55,7 @@ def test_ranks_are_matched_by_number() -> None:
     made = compare([of(100, (7, 8))], [of(500, (22, 21))])
     assert made.first is not None
     assert {each.key.rank for each in made.told} == {1}
-    assert "train (rank 1): lock" in next(lines(made))
+    assert "train (rank 1) is 0.40 ± 0.00 s longer waiting for a lock" in next(lines(made))
 
 
 @pytest.mark.parametrize("enough", [False, True])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 
 from compare_profiles import run, with_steps
+from lock_profiles import MS, lock
 from scans import HOSTILE, scanned_host
 from stallscope.converters.model import Profile
 from stallscope.converters.scan.compare import page
@@ -25,6 +26,15 @@ def test_tables_are_there_without_the_script() -> None:
     assert "<td>0.10</td><td>0.40</td><td>+0.30</td>" in text
     assert "There are no stacks on one of the sides" in text
     assert "http" not in text.replace("http-equiv", "")
+
+
+def test_locks_have_a_table() -> None:
+    before, after = run(100), run(400)
+    before.locks, after.locks = [lock(time=300 * MS, waits=30)], [lock(time=1_500 * MS, waits=60)]
+    text = written([before], [after])
+    assert "<td>0.03</td><td>0.15</td><td>+0.12</td><td>10.0 ms</td><td>25.0 ms</td>" in text
+    assert '<th scope="row">train: mutex table+0x40</th>' in text
+    assert "Waits for locks" not in written([before], [before])
 
 
 def test_the_graph_is_below() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import takewhile
 
 import pytest
-from compare_profiles import run
+from compare_profiles import run, with_steps
 from scans import HOSTILE
 from stallscope.converters.facts import thresholds
 from stallscope.converters.model import Profile, ValueType
@@ -119,6 +119,29 @@ def test_no_table_is_longer_than_its_limit() -> None:
     assert sum("process before" in line for line in told) == thresholds.COMPARED_NUMBERS == 3
     assert len(told) <= 40
     assert all(len(to_json(made)[key]) == number for key in ("changes", "functions", "calls", "verdicts", "processes"))
+
+
+def test_tables_that_do_not_fit_a_screen_are_cut_at_its_end() -> None:
+    """Steps come first, calls last; how many processes there are is above all."""
+    before, after = run(100), run(400)
+    for i in range(9):
+        with_steps(before, name=f"f{i}", pid=i)
+        with_steps(after, load_ms=60, name=f"f{i}", pid=i)
+    moved = tuple(Moved("train", i, "f", 0.0, 1.0) for i in range(40))
+    pairs = tuple(Pair("train", i, None, HELD) for i in range(40))
+    changes = tuple(Change(Key("train", i, "lock"), 0.1, 0.4, 0.0, None) for i in range(40))
+    rows = tuple(Row("train", i, 1, 2) for i in range(40))
+    steps = compare([before], [after]).steps
+    made = replace(
+        NONE, changes=changes, functions=moved, calls=moved, processes=rows, verdicts=pairs, steps=steps, runs=(1, 1)
+    )
+    told = list(lines(made))
+    assert len(told) == 40
+    assert len(table(made, "Steps")) == 15
+    assert len(table(made, "  Before")) == 10
+    assert len(table(made, "Verdicts")) == 2
+    assert not any(line.startswith(("Functions", "Calls")) for line in told)
+    assert [i for i, line in enumerate(told) if "process before" in line] == [4, 5, 6]
 
 
 def test_too_few_intervals_are_told() -> None:
