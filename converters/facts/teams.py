@@ -115,7 +115,7 @@ def library_of(frame: Frame) -> str:
     return _library(frame.module.path) if frame.module else ""
 
 
-@lru_cache(1 << 12)
+@lru_cache
 def _library(path: str) -> str:
     found = _LIBRARIES.fullmatch(os.path.basename(path))
     return f"lib{found[1]}" if found else ""
