@@ -131,7 +131,7 @@ def test_slices_are_those_of_the_events(trace: Trace, shape: Shape) -> None:
         of[0]["blocked"] += sum(other[tid][0].values()) - sum(of[0].values())
         for one, two in zip(of, other[tid], strict=True):
             for state in ("running", "runnable", "blocked"):
-                # A wake-up's account and its event have readings of the clock of their own: an interrupt may be between.
+                # Accounts and events read the clock each on their own: an interrupt may be between.
                 assert abs(one[state] - two[state]) <= length // (5 if traced.missed else 100)
 
 
