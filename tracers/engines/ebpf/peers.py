@@ -1,0 +1,99 @@
+"""Processes for which those of the scope wait: with `Scope.peers` they are traced, too, from when that is seen.
+
+Who waits for a server that is slow learns only from the server's own threads what it waits for.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING, cast
+
+from ....converters.model.remarks import Comment, Joined
+from ....converters.model.wait_objects import label
+from ...base import procfs
+from ...base.scope import Scope
+from ...kernel.records import BLOCKED, ThreadRecord
+from ...measures.wakeup import WakeUp
+from .probes import Probes
+from .waited_for import WaitedFor
+
+if TYPE_CHECKING:
+    from .measures.wakeup import WakeUpCollector
+
+_OFTEN = 0.5
+"""Seconds between two looks at first."""
+_RARELY = 0.1
+"""Share of the time so far, between two looks of a longer trace: who joined has to wait for others first."""
+_LEAST = 0.1
+"""Share of a thread's time that it waited for the process."""
+_MOST = 8
+"""Processes that join a trace."""
+_INIT = 1
+
+
+class Peers:
+    """Looks for such processes now and then."""
+
+    def __init__(self, engine: Probes, objects: WaitedFor, ours: Callable[[], Collection[int]]) -> None:
+        """``ours``: processes of the tracer."""
+        scope: Scope = engine.options.scope
+        self._wakeups: WakeUpCollector | None = None
+        if scope.peers and not scope.everything:
+            found = [cast("WakeUpCollector", each) for each in engine.options.collectors if each.name == WakeUp.name]
+            self._wakeups = found[0] if found else None
+        self._engine, self._objects, self._ours = engine, objects, ours
+        self._next = _OFTEN
+        self._joined: dict[int, tuple[str, int]] = {}
+        """Names of processes that have joined, and when, in ns from the beginning of the trace."""
+
+    def newcomers(self) -> set[int]:
+        """Processes that shall join the trace now; none most of the time. Called repeatedly."""
+        if self._wakeups is None or len(self._joined) >= _MOST:
+            return set()
+        since = time.monotonic_ns() - self._engine.began
+        if since < self._next * 1e9:
+            return set()
+        self._next = since / 1e9 + max(_OFTEN, _RARELY * since / 1e9)
+        self._wakeups.drain()
+        waited = self._wakeups.ended_by()
+        threads = self._engine.living()
+        _add_open(waited, threads, self._objects, self._engine.began + since)
+        traced = {record.thread.key.tgid for record in threads}
+        callers = procfs.ancestors(os.getpid())
+        left_out = {*traced, *self._joined, *self._ours(), *callers, os.getpid(), _INIT}
+        wanted = [pid for pid in _longest(waited, round(since * _LEAST)) if pid not in left_out]
+        new = [pid for pid in wanted if _is_process(pid)][: _MOST - len(self._joined)]
+        self._joined |= {pid: (procfs.comm(pid), since) for pid in new}
+        return set(new)
+
+    def remarks(self) -> list[Comment]:
+        """Remarks on who has joined."""
+        return [Joined(name, pid, at) for pid, (name, at) in self._joined.items()]
+
+
+def _add_open(waited: Counter[tuple[int, int]], threads: Iterable[ThreadRecord], objects: WaitedFor, now: int) -> None:
+    """Adds waits that have not ended: for the process at the other end of what the thread waits for, if it is one."""
+    for thread in (record.thread for record in threads):
+        if thread.phase == BLOCKED and thread.key.object:
+            others = objects.others(label(thread.key.object)) - {thread.key.tgid}
+            if len(others) == 1:
+                waited[thread.key.tid, others.pop()] += max(now - thread.out, 0)
+
+
+def _longest(waited: Counter[tuple[int, int]], least: int) -> list[int]:
+    """Processes for which a thread waited for so many ns, those for which threads waited longest first."""
+    sums: Counter[int] = Counter()
+    enough = set()
+    for (_, pid), time_waited in waited.items():
+        sums[pid] += time_waited
+        if time_waited >= least:
+            enough.add(pid)
+    return [pid for pid, _ in sums.most_common() if pid in enough]
+
+
+def _is_process(pid: int) -> bool:
+    """Whether it lives, and is no thread of the kernel."""
+    return procfs.state(pid) not in ("", "Z", "X") and not procfs.is_of_kernel(pid)
