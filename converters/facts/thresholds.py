@@ -247,6 +247,7 @@ GPU_LIMITED = Threshold(0.2, "share of a GPU's samples", "Clocks that are limite
 PRESSURE_CPU = Threshold(0.5, "share of the trace", "If a task waits for a core for less, cores are short in bursts.")
 PRESSURE_IO = Threshold(0.2, "share of the trace", "A task that waits for a disk for less does not tell a slow one.")
 PRESSURE_MEMORY = Threshold(0.05, "share of the trace", "Tasks wait for memory for less when files are read once.")
+PRESSURE_OWN = Threshold(0.1, "share of the trace", "What traced threads wait for less together is not their trouble.")
 PRESSURE_IRQ = Threshold(0.1, "share of the trace", "Interrupts of a busy network stop tasks for a few percent.")
 INTERRUPTED = Threshold(0.1, "share of the cores' time", "Interrupts of a busy network take a few percent.")
 CORE_TAKEN = Threshold(0.01, "share of a core's time", "Who ran on a core that loses less is not looked for.")

@@ -278,6 +278,10 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "PRESSURE_CPU": (Pin(0.49, 0.51, lambda x: host_pins.is_short("cpu", x)),),
     "PRESSURE_IO": (Pin(0.19, 0.21, lambda x: host_pins.is_short("io", x)),),
     "PRESSURE_MEMORY": (Pin(0.049, 0.051, lambda x: host_pins.is_short("memory", x)),),
+    "PRESSURE_OWN": (
+        Pin(0.099, 0.101, lambda x: host_pins.is_own_shortage("cpu", x)),
+        Pin(0.099, 0.101, lambda x: host_pins.is_own_shortage("io", x)),
+    ),
     "PRESSURE_IRQ": (Pin(0.099, 0.101, lambda x: host_pins.is_short("irq", x)),),
     "INTERRUPTED": (Pin(0.099, 0.101, host_pins.interrupts_take),),
     "CORE_TAKEN": (Pin(0.0099, 0.0101, host_pins.threads_of_core_are_known),),
