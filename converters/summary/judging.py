@@ -54,11 +54,11 @@ def read(given: Profile) -> Read:
     sums: Sums = add_up_waits(profile, threads) if names >= OFF_CPU else {}
     objects = {each.id: each for each in profile.objects}
     sums = with_waits_for_servers(with_waits_for_started(sums, threads, started), objects)
+    sums = with_timed_selects(sums, objects)
     runs = add_up_runs(profile, threads) if names >= ON_CPU else {}
     recorded = None
     if sums and has_wakers(given):
         recorded = Recorded(replace(given, locks=profile.locks), waits_for(given, names_by_pid))
-        sums = with_timed_selects(sums, recorded.graph, objects)
     evidence = idle_by_evidence(sums, threads, recorded.graph) if recorded else {}
     roles = with_evidence(roles_of(sums, threads), evidence)
     gil = gil_shares(profile.gil, profile.threads)

@@ -224,6 +224,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "ALONE": (Pin(0.59, 0.61, lambda x: said.is_alone(x, 4)),),
     "ALONE_FAIR": (Pin(1.58, 1.62, lambda x: said.is_alone(x / 2, 2)),),
     "HARDLY": (Pin(0.049, 0.051, said.are_idle),),
+    "NAMELESS_CODE": (Pin(0.49, 0.51, pins.is_nameless),),
     "CALLED_MOSTLY": (Pin(0.49, 0.51, said.calls_mostly),),
     "NOT_SAMPLED": (Pin(0.49, 0.51, said.is_hidden),),
     "BESIDE_LOCK": (Pin(0.195, 0.205, said.holds_up),),

@@ -75,7 +75,7 @@ def test_names_of_processes_that_are_none_of_interrupts(name: str, process: str)
     ],
 )
 def test_ksoftirqd_is_what_it_ran(softirq: str, kind: str, name: str) -> None:
-    """It does what others have asked for: nobody waits for the thread itself."""
+    """Nobody waits for the thread itself: it does what others have asked for."""
     graph = waits_for(profile_of(chained(7, 7, 5, (f"ksoftirqd/0-14 {softirq}", 14, "ksoftirqd/0"))))
     assert dict(graph.edges) == {(MAIN, Node(kind, name=name)): Edge(5, 5)}
     assert graph.names[Node(kind, name=name)] == (name, "")
