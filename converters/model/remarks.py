@@ -132,8 +132,7 @@ class Shed(Remark):
     what: str
     """``samples``, ``calls``, ``page faults``, ``wait stacks``, ``waker stacks``, ``wakers``, ``locks``, ``ioctls``."""
     at: int
-    """ns from the beginning of the trace, or of the interval; below 0: it was left out in an earlier interval, and
-    still is."""
+    """ns from the beginning of the trace, or of the interval."""
     times: int
     """Factor by which samples, or user stacks of waits, are rarer than at the beginning; 0 for others."""
     frequency: int
@@ -144,6 +143,8 @@ class Shed(Remark):
     """Number of functions that are not named."""
     within: int = 0
     """Waits that are meant: of threads that had waited less than so many ns before; 0: all, or something else."""
+    before: int = 0
+    """ns from then to the beginning of the interval, if it was left out in an earlier one and still is; else 0."""
 
 
 @dataclass(frozen=True)

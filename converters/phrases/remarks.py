@@ -88,14 +88,14 @@ def _budget(millionths: int) -> str:
 
 def _shed(remark: remarks.Shed) -> str:
     """``from second 3.2 on: samples every 40.4 ms instead of 10.1``"""
-    return f"{shed_since(remark.at)}: {shed_in_words(remark)}"
+    return f"{shed_since(remark)}: {shed_in_words(remark)}"
 
 
-def shed_since(at: int) -> str:
-    """Words for when it was left out, in ns from the beginning: ``from second 3.2 on``"""
-    if at < 0:
-        return f"since {duration(-at)} before this interval"
-    return f"from second {at / _NSEC:.1f} on"
+def shed_since(remark: remarks.Shed) -> str:
+    """Words for when it was left out: ``from second 3.2 on``"""
+    if remark.before:
+        return f"since {duration(remark.before)} before this interval"
+    return f"from second {remark.at / _NSEC:.1f} on"
 
 
 def shed_in_words(remark: remarks.Shed) -> str:

@@ -44,12 +44,12 @@ def _told(cost: TraceCost) -> str:
 
 def _left_out(found: Iterable[Shed]) -> Iterator[str]:
     steps, is_own = [], False
-    for at, group in groupby(found, lambda each: each.at):
+    for _, group in groupby(found, lambda each: each.at - each.before):
         together = list(group)
         whats = {each.what for each in together}
         words = [shed_in_words(each) for each in together if _COVERED.get(each.what) not in whats]
-        steps.append(f"{shed_since(at)}: {', '.join(words)}")
-        is_own |= at >= 0
+        steps.append(f"{shed_since(together[0])}: {', '.join(words)}")
+        is_own |= not together[0].before
     if steps:
         text = "; ".join(steps)
         yield f"{text[:1].upper()}{text[1:]}.{f' {_AT_LEAST}' if is_own else ''}"
@@ -87,7 +87,7 @@ def _cost(costs: list[TraceCost]) -> dict[str, Any]:
 def _shed(each: Shed) -> dict[str, Any]:
     return {
         "what": json_text(each.what),
-        "at_ns": each.at,
+        "at_ns": each.at - each.before,
         "times_rarer": each.times or None,
         "within_ns": each.within or None,
         "functions": [{"name": json_text(name), "calls_per_second": rate} for name, rate in each.functions],

@@ -113,7 +113,7 @@ class Shedder:
         """An interval ends ``passed`` ns after the trace's begin. Returns what was left out in it, and what was left
         out before and still is; times are from the interval's begin."""
         self.done = still_out(self.done, self._since)
-        found = [replace(each, at=each.at - self._since) for each in self.done]
+        found = [of_interval(each, self._since) for each in self.done]
         self._since = passed
         return found
 
@@ -204,6 +204,11 @@ def still_out(done: Iterable[Shed], since: int) -> list[Shed]:
             each = replace(each, functions=names[:_NAMED], more=known.more + each.more + len(names[_NAMED:]))
         before[each.what] = each
     return [*before.values(), *after]
+
+
+def of_interval(shed: Shed, began: int) -> Shed:
+    """What was left out, with the times of an interval that began ``began`` ns after the trace's begin."""
+    return replace(shed, at=max(shed.at - began, 0), before=max(began - shed.at, 0))
 
 
 def cost_parts(parts: Mapping[str, float]) -> tuple[tuple[str, int], ...]:

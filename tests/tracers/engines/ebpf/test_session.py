@@ -167,7 +167,7 @@ def test_newcomers_are_taken_in_and_the_gone_forgotten(make: Callable[..., Sessi
             made._poll(RecordSink())
         assert GONE not in scope.tgids
         assert len(made._spaces.processes[child.pid].space) > 0
-        assert made._next_look > time.monotonic() - 60
+        assert made._newcomers._next > time.monotonic() - 60
     finally:
         end(child)
 
