@@ -66,6 +66,10 @@ class Newcomers:
         while self._to_adopt and time.monotonic() < until:
             self._following.adopt(self._to_adopt.popleft())
 
-    def remarks(self) -> list[Comment]:
-        """Remarks on who has joined."""
-        return self._peers.remarks()
+    def cut(self, at: int) -> None:
+        """The next interval begins."""
+        self._peers.cut(at)
+
+    def remarks(self, began: int) -> list[Comment]:
+        """Remarks on who has joined. ``began``: beginning of the interval that they are for."""
+        return self._peers.remarks(began)

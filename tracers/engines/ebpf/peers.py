@@ -30,8 +30,9 @@ _RARELY = 0.1
 _LEAST = 0.1
 """Share of a thread's time that it waited for the process."""
 _MOST = 8
-"""Processes that join a trace."""
+"""Processes that join a trace, and live."""
 _INIT = 1
+_NSEC = 1_000_000_000
 
 
 class Peers:
@@ -45,33 +46,45 @@ class Peers:
             found = [cast("WakeUpCollector", each) for each in engine.options.collectors if each.name == WakeUp.name]
             self._wakeups = found[0] if found else None
         self._engine, self._objects, self._ours = engine, objects, ours
+        self._began = 0
+        """Beginning of the present interval (CLOCK_MONOTONIC ns); 0: that of the trace."""
         self._next = _OFTEN
+        """Seconds from there until the next look."""
         self._joined: dict[int, tuple[str, int]] = {}
-        """Names of processes that have joined, and when, in ns from the beginning of the trace."""
+        """Names of processes that have joined, and when (CLOCK_MONOTONIC ns)."""
 
     def newcomers(self) -> set[int]:
         """Processes that shall join the trace now; none most of the time. Called repeatedly."""
-        if self._wakeups is None or len(self._joined) >= _MOST:
+        if self._wakeups is None:
             return set()
-        since = time.monotonic_ns() - self._engine.began
-        if since < self._next * 1e9:
+        now = time.monotonic_ns()
+        since = now - (self._began or self._engine.began)
+        if since < self._next * _NSEC:
             return set()
-        self._next = since / 1e9 + max(_OFTEN, _RARELY * since / 1e9)
+        self._next = since / _NSEC + max(_OFTEN, _RARELY * since / _NSEC)
+        room = _MOST - sum(map(_lives, self._joined))
+        if room <= 0:
+            return set()
         self._wakeups.drain()
         waited = self._wakeups.ended_by()
         threads = self._engine.living()
-        _add_open(waited, threads, self._objects, self._engine.began + since)
+        _add_open(waited, threads, self._objects, now)
         traced = {record.thread.key.tgid for record in threads}
         callers = procfs.ancestors(os.getpid())
         left_out = {*traced, *self._joined, *self._ours(), *callers, os.getpid(), _INIT}
         wanted = [pid for pid in _longest(waited, round(since * _LEAST)) if pid not in left_out]
-        new = [pid for pid in wanted if _is_process(pid)][: _MOST - len(self._joined)]
-        self._joined |= {pid: (procfs.comm(pid), since) for pid in new}
+        new = [pid for pid in wanted if _lives(pid) and not procfs.is_of_kernel(pid)][:room]
+        self._joined |= {pid: (procfs.comm(pid), now) for pid in new}
         return set(new)
 
-    def remarks(self) -> list[Comment]:
-        """Remarks on who has joined."""
-        return [Joined(name, pid, at) for pid, (name, at) in self._joined.items()]
+    def cut(self, at: int) -> None:
+        """The next interval begins: waits are added up from there."""
+        self._began, self._next = at, _OFTEN
+        self._joined = {pid: joined for pid, joined in self._joined.items() if _lives(pid)}
+
+    def remarks(self, began: int) -> list[Comment]:
+        """Remarks on who has joined. ``began``: beginning of the interval that they are for."""
+        return [Joined(name, pid, max(at - began, 0)) for pid, (name, at) in self._joined.items()]
 
 
 def _add_open(waited: Counter[tuple[int, int]], threads: Iterable[ThreadRecord], objects: WaitedFor, now: int) -> None:
@@ -94,6 +107,5 @@ def _longest(waited: Counter[tuple[int, int]], least: int) -> list[int]:
     return [pid for pid, _ in sums.most_common() if pid in enough]
 
 
-def _is_process(pid: int) -> bool:
-    """Whether it lives, and is no thread of the kernel."""
-    return procfs.state(pid) not in ("", "Z", "X") and not procfs.is_of_kernel(pid)
+def _lives(pid: int) -> bool:
+    return procfs.state(pid) not in ("", "Z", "X")

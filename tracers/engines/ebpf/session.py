@@ -151,7 +151,7 @@ class Session:
                 self._poll(sink)
                 part = self._keep_within(bounds, sink, part, on_poll)
             self._file_locks.finish()
-            self._notes += self._costing.finish()
+            self._costing.finish()
             if not interrupts.requested and ends.reached():
                 await_last_switches(self._engine, sink)
             if self.intervals and (at := self.intervals.withdraw()):
@@ -193,6 +193,7 @@ class Session:
             self.intervals.note(threads)
         # A program that ran when the others were stopped may have counted a switch that came a little later.
         end = max(self._engine.stopped, *(record.end for record in threads), 0)
+        self._costing.cut(end)
         capture = self._capture(sink, threads, part, end)
         if self._process_events:
             self._process_events.close()
@@ -205,6 +206,7 @@ class Session:
             # Waits for programs that began before the boundary.
             bounds.patiently(functools.partial(collector.read, engine.object))
         without_event = engine.without_event(at)
+        self._costing.cut(at)
         engine.consume()
         self._follow_processes()
         self._catch_up(sink)
@@ -225,6 +227,7 @@ class Session:
         if self._folding:
             self._folding.reset()
         self._file_locks.next()
+        self._newcomers.cut(at)
         self._following.forget(threads)
         lost = self._process_events.lost if self._process_events else 0
         return Part(at, part.wall + at - part.began, engine.counters(), lost)
@@ -332,7 +335,7 @@ class Session:
                 self._spaces.adopt(pid)
         traced = {record.thread.key.tgid for record in threads}
         remarks = [
-            *self._newcomers.remarks(),
+            *self._newcomers.remarks(part.began),
             *self._scope.remarks(traced),
             *(self.intervals.remarks() if self.intervals else ()),
         ]
@@ -349,7 +352,12 @@ class Session:
             (self._process_events.lost if self._process_events else 0) - part.lost_process_events,
             lives,
             self._spaces,
-            [*self._notes, *remarks, *(remark for collector in collectors for remark in collector.remarks())],
+            [
+                *self._notes,
+                *self._costing.told,
+                *remarks,
+                *(remark for collector in collectors for remark in collector.remarks()),
+            ],
             self._launch.poll() if self._launch else None,
             ends,
             self._unwinding.counts if self._unwinding else None,

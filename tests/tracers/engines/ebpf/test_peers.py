@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import struct
 import subprocess
 import time
@@ -79,7 +80,7 @@ def test_who_ends_a_tenth_of_a_threads_time(server: int) -> None:
     traced = Tracing()
     traced.waits.ended_with(server, 2 * SECOND)
     assert traced.peers.newcomers() == {server}
-    (joined,) = traced.peers.remarks()
+    (joined,) = traced.peers.remarks(traced.began)
     assert isinstance(joined, Joined)
     assert (joined.name, joined.pid) == ("sleep", server)
     assert 10 * SECOND <= joined.at < 100 * SECOND
@@ -91,7 +92,7 @@ def test_who_ends_less_does_not_join(server: int) -> None:
     for tid in range(CLIENT, CLIENT + 4):
         traced.waits.ended_with(server, SECOND // 2, tid)
     assert traced.peers.newcomers() == set()
-    assert traced.peers.remarks() == []
+    assert traced.peers.remarks(traced.began) == []
 
 
 def test_a_wait_that_has_not_ended(server: int) -> None:
@@ -138,6 +139,23 @@ def test_few_join(server: int, monkeypatch: pytest.MonkeyPatch) -> None:
         traced.began -= 20 * SECOND
         assert traced.peers.newcomers() == set()
         other.kill()
+
+
+def test_intervals(server: int) -> None:
+    """Waits of the interval count. Who has joined before is there from its beginning; who has ended makes room."""
+    traced = Tracing()
+    traced.peers.cut(time.monotonic_ns() - SECOND)
+    traced.waits.ended_with(server, SECOND // 5)
+    assert traced.peers.newcomers() == {server}
+    now = time.monotonic_ns()
+    traced.peers.cut(now)
+    (joined,) = traced.peers.remarks(now)
+    assert joined == Joined("sleep", server, 0)
+    os.kill(server, signal.SIGKILL)
+    while procfs.state(server) not in ("", "Z"):
+        time.sleep(0.01)
+    traced.peers.cut(now)
+    assert traced.peers.remarks(now) == []
 
 
 @pytest.mark.parametrize("scope", [Scope(pids=[CLIENT]), Scope(everything=True, peers=True)])
