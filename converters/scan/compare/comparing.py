@@ -1,7 +1,6 @@
-"""Differences of two runs of one job: what takes more or less time, and whether that is more than noise.
+"""Differences of two runs of one job, or of several runs of each: what takes more or less time.
 
-All rates are s (of all threads) per s of the trace, so that runs of different lengths can be compared. The times of
-slices are parts of the time of threads: no moment is counted twice.
+All rates are s (of all threads) per s of the trace, so that runs of different lengths can be compared.
 """
 
 from __future__ import annotations
@@ -19,36 +18,11 @@ from ...facts.scripts import with_scripts
 from ...model import Profile
 from ...model.states import RUNNING
 from ...rules.verdict import IDLE
-from .intervals import Intervals, Key, intervals_of, names_of
+from .changes import Change, changes_of, with_chances
+from .intervals import intervals_of, names_of
 from .locks import LockChange, lock_changes
-from .statistic import holm, margin, mean, rank_sum
 from .steps import StepChange, step_changes
 from .verdicts import Pair, verdict_pairs
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """Rates of one key before and after, and what speaks against noise."""
-
-    key: Key
-    before: float
-    after: float
-    margin: float
-    """Two standard errors of the difference; 0 if there are too few intervals."""
-    chance: float | None
-    """Probability of a difference like this without a change, corrected for the number of keys; None if there are
-    too few intervals to tell."""
-
-    @property
-    def difference(self) -> float:
-        return self.after - self.before
-
-    @property
-    def is_change(self) -> bool:
-        """Whether it matters and is more than noise."""
-        return abs(self.difference) >= thresholds.COMPARED_LEAST and (
-            self.chance is not None and self.chance <= thresholds.COMPARED_CHANCE
-        )
 
 
 class Moved(NamedTuple):
@@ -92,44 +66,52 @@ class Comparison:
     verdicts: tuple[Pair, ...] = ()
     """Verdicts on processes, those that differ most first."""
     steps: tuple[StepChange, ...] = ()
-    """Steps that both sides have, those that differ most first. Not judged: only their sums are kept."""
-
+    """Steps that both sides have, those that differ most first."""
     locks: tuple[LockChange, ...] = ()
     """Locks for which threads wait longer or shorter. Not judged; these times are also in ``changes``."""
+    tested: int = 0
+    """Number of rows that were tested: changes, also those that do not matter, and steps."""
 
     @property
     def judged(self) -> bool:
-        """Whether there are enough intervals to tell a change from noise."""
-        return min(self.intervals) >= thresholds.COMPARED_INTERVALS
+        """Whether there are enough runs to tell a change from the noise between runs."""
+        return min(self.runs) >= thresholds.COMPARED_RUNS
 
     @property
     def told(self) -> tuple[Change, ...]:
-        """Changes that are more than noise."""
-        return tuple(each for each in self.changes if each.is_change)
+        """Changes that are more than noise; if that cannot be known, all."""
+        return tuple(each for each in self.changes if each.is_change or each.chance is None)
 
     @property
     def first(self) -> Change | None:
         """The change that costs most: the largest increase that is no idling. None without any."""
         return next((each for each in self.told if each.difference > 0 and each.key.kind != IDLE), None)
 
+    @property
+    def first_step(self) -> StepChange | None:
+        """The steps that differ most, beyond noise if that can be known. None without any."""
+        return next((each for each in self.steps if each.is_told), None)
+
 
 def compare(before: Sequence[Profile], after: Sequence[Profile]) -> Comparison:
-    """Differences of the runs ``after`` against the runs ``before``; the intervals of several runs are put together."""
+    """Differences of the runs ``after`` against the runs ``before``, one or more of each."""
     verdicts = verdict_pairs(before, after)
     before, after = [named(each) for each in before], [named(each) for each in after]
-    sides = (_joined(before), _joined(after))
+    sides = [intervals_of(each) for each in before], [intervals_of(each) for each in after]
+    judged = with_chances(changes_of(*sides), step_changes(before, after))
     durations = (_duration(before), _duration(after))
     return Comparison(
         durations,
-        (sides[0].number, sides[1].number),
+        (sum(each.number for each in sides[0]), sum(each.number for each in sides[1])),
         (len(before), len(after)),
-        _changes(*sides),
+        judged.changes,
         _moved(_functions(before), _functions(after), durations),
         _moved(_calls(before), _calls(after), durations),
         _rows(before, after),
         verdicts,
-        step_changes(before, after),
+        judged.steps,
         lock_changes(before, after),
+        judged.tested,
     )
 
 
@@ -140,36 +122,6 @@ def named(profile: Profile) -> Profile:
 
 def _duration(runs: Sequence[Profile]) -> int:
     return sum(each.duration_ns for each in runs)
-
-
-def _joined(runs: Sequence[Profile]) -> Intervals:
-    rates: dict[Key, list[float]] = {}
-    number = 0
-    for each in map(intervals_of, runs):
-        for key, series in each.rates.items():
-            rates.setdefault(key, [0.0] * number).extend(series)
-        number += each.number
-        for series in rates.values():
-            series.extend([0.0] * (number - len(series)))
-    return Intervals(number, rates)
-
-
-def _changes(before: Intervals, after: Intervals) -> tuple[Change, ...]:
-    keys = list({**before.rates, **after.rates})
-    none_before, none_after = [0.0] * before.number, [0.0] * after.number
-    pairs = [(before.rates.get(key, none_before), after.rates.get(key, none_after)) for key in keys]
-    enough = min(before.number, after.number) >= thresholds.COMPARED_INTERVALS
-    matter = [i for i, (one, other) in enumerate(pairs) if abs(mean(other) - mean(one)) >= thresholds.COMPARED_LEAST]
-    chances: dict[int, float] = {}
-    if enough:
-        least = thresholds.COMPARED_LEAST
-        tested = [i for i, pair in enumerate(pairs) if max(map(mean, pair)) >= least]
-        chances = dict(zip(tested, holm([rank_sum(*pairs[i]) for i in tested]), strict=True))
-    made = (
-        Change(keys[i], mean(pairs[i][0]), mean(pairs[i][1]), margin(*pairs[i]) if enough else 0.0, chances.get(i))
-        for i in matter
-    )
-    return tuple(sorted(made, key=lambda each: (-abs(each.difference), str(each.key))))
 
 
 _Who = tuple[str, int | None, str]
