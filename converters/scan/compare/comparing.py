@@ -11,32 +11,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...facts import thresholds
-from ...facts.frame_names import label
 from ...facts.identity import with_own_ids
 from ...facts.ranks import ranks_of
 from ...facts.scripts import with_scripts
 from ...model import Profile
-from ...model.states import RUNNING
 from ...rules.verdict import IDLE
 from .changes import Change, changes_of, with_chances
 from .intervals import intervals_of, names_of
 from .locks import LockChange, lock_changes
+from .moved import Moved, calls, functions
 from .steps import StepChange, step_changes
 from .verdicts import Pair, verdict_pairs
-
-
-class Moved(NamedTuple):
-    """Rates that have no intervals: of a function that runs, or of a call. ``process`` and ``name`` are hostile."""
-
-    process: str
-    rank: int | None
-    name: str
-    before: float
-    after: float
-
-    @property
-    def difference(self) -> float:
-        return self.after - self.before
 
 
 class Row(NamedTuple):
@@ -56,9 +41,11 @@ class Comparison:
     """ns of all traces before, and after."""
     intervals: tuple[int, int]
     runs: tuple[int, int]
+    sliced: tuple[int, int]
+    """Runs that have slices: the others do not count in ``changes``."""
     changes: tuple[Change, ...]
     functions: tuple[Moved, ...]
-    """Functions that run, by the innermost frame outside the kernel. Not judged: samples have no intervals."""
+    """Functions that run, by the innermost frame outside the kernel. Not tested."""
     calls: tuple[Moved, ...]
     """Calls that were timed, on their own: their times are also in ``changes``."""
     processes: tuple[Row, ...]
@@ -68,14 +55,14 @@ class Comparison:
     steps: tuple[StepChange, ...] = ()
     """Steps that both sides have, those that differ most first."""
     locks: tuple[LockChange, ...] = ()
-    """Locks for which threads wait longer or shorter. Not judged; these times are also in ``changes``."""
+    """Locks for which threads wait longer or shorter. Not tested; these times are also in ``changes``."""
     tested: int = 0
     """Number of rows that were tested: changes, also those that do not matter, and steps."""
 
     @property
     def judged(self) -> bool:
-        """Whether there are enough runs to tell a change from the noise between runs."""
-        return min(self.runs) >= thresholds.COMPARED_RUNS
+        """Whether there are enough runs with slices to tell a change from the noise between runs."""
+        return min(self.sliced) >= thresholds.COMPARED_RUNS
 
     @property
     def told(self) -> tuple[Change, ...]:
@@ -104,9 +91,10 @@ def compare(before: Sequence[Profile], after: Sequence[Profile]) -> Comparison:
         durations,
         (sum(each.number for each in sides[0]), sum(each.number for each in sides[1])),
         (len(before), len(after)),
+        (sum(each.number > 0 for each in sides[0]), sum(each.number > 0 for each in sides[1])),
         judged.changes,
-        _moved(_functions(before), _functions(after), durations),
-        _moved(_calls(before), _calls(after), durations),
+        functions(before, after),
+        calls(before, after),
         _rows(before, after),
         verdicts,
         judged.steps,
@@ -122,48 +110,6 @@ def named(profile: Profile) -> Profile:
 
 def _duration(runs: Sequence[Profile]) -> int:
     return sum(each.duration_ns for each in runs)
-
-
-_Who = tuple[str, int | None, str]
-
-
-def _functions(runs: Sequence[Profile]) -> Counter[_Who]:
-    """ns on a core by process, rank and the innermost function outside the kernel."""
-    found: Counter[_Who] = Counter()
-    for profile in runs:
-        if "wall" not in [each.name for each in profile.value_types]:
-            continue
-        column, ranks, names = profile.index("wall"), ranks_of(profile), names_of(profile)
-        for sample in profile.samples:
-            if not sample.stack or not sample.values[column] or sample.label("state") != RUNNING:
-                continue
-            leaf = next((each for each in reversed(sample.stack) if each.kind != "kernel"), sample.stack[-1])
-            pid = sample.label("pid")
-            name = str(sample.label("process") or "")
-            process, rank = (names.get(pid, name), ranks.get(pid)) if isinstance(pid, int) else (name, None)
-            found[process, rank, label(leaf)] += sample.values[column]
-    return found
-
-
-def _calls(runs: Sequence[Profile]) -> Counter[_Who]:
-    found: Counter[_Who] = Counter()
-    for profile in runs:
-        ranks, names = ranks_of(profile), names_of(profile)
-        for call in profile.calls:
-            found[names.get(call.pid, call.process), ranks.get(call.pid), call.name] += call.total + call.open_time
-    return found
-
-
-def _moved(before: Counter[_Who], after: Counter[_Who], durations: tuple[int, int]) -> tuple[Moved, ...]:
-    made = (
-        Moved(
-            *who,
-            *(side[who] / length if length else 0.0 for side, length in zip((before, after), durations, strict=True)),
-        )
-        for who in {**before, **after}
-    )
-    matter = (each for each in made if abs(each.difference) >= thresholds.COMPARED_LEAST)
-    return tuple(sorted(matter, key=lambda each: (-abs(each.difference), str(each))))
 
 
 def _rows(before: Sequence[Profile], after: Sequence[Profile]) -> tuple[Row, ...]:

@@ -32,9 +32,9 @@ def answer(comparison: Comparison) -> str:
     if not min(comparison.intervals):
         side = "before" if not comparison.intervals[0] else "after"
         return f"There is nothing to compare: what is {side} has no slices of time, as captures of trace-scan have."
-    nothing = "No way to spend time takes more than before, beyond the noise between runs."
+    nothing = "Nothing takes more time than before, beyond the noise between runs."
     if not comparison.judged:
-        nothing = f"No way to spend time takes {thresholds.COMPARED_LEAST:g} s per second more than before."
+        nothing = f"Nothing takes {thresholds.COMPARED_LEAST:g} s more of each second than before."
     first = comparison.first
     if first is None:
         less = _least(comparison.told)
@@ -44,15 +44,16 @@ def answer(comparison: Comparison) -> str:
 
 
 def caveat(comparison: Comparison) -> str:
-    """What a few runs cannot tell, and what to do; "" if there are enough."""
-    if comparison.judged:
-        return ""
-    one, other = comparison.runs
+    """What few runs cannot tell, and what to do; "" if there are enough for the first sentence."""
+    step = comparison.first_step
+    one, other = (len(step.before.means), len(step.after.means)) if step else comparison.sliced
     least = int(thresholds.COMPARED_RUNS)
+    if min(one, other) >= least or not max(one, other):
+        return ""
     have = "one run on each side" if one == other == 1 else f"{plural(one, 'run')} before and {other} after"
     lists = (",".join(f"{side}{i + 1}" for i in range(least)) for side in ("A", "B"))
     return (
-        f"With {have} nobody can tell that from the noise between runs: take at least {least} runs of each, then "
+        f"With {have} nobody can tell a change from the noise between runs: take at least {least} runs of each, then "
         f"trace-scan --compare {' '.join(lists)}"
     )
 

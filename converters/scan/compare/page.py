@@ -15,10 +15,11 @@ from ...writers.html import writer as html
 from ...writers.svg.text import escape
 from . import locks, telling
 from .changes import Change
-from .comparing import Comparison, Moved
+from .comparing import Comparison
 from .first import answer, caveat
 from .graph import PROCESS
 from .judgement import verdict
+from .moved import Moved
 from .steps import step_rows
 
 _TITLE = "Comparison of two runs"
@@ -47,7 +48,7 @@ def _parts(comparison: Comparison) -> Iterator[str]:
     if comparison.locks:
         heads = ("Before", "After", "Change", "Mean wait before", "Mean wait after", "Lock")
         rows = [locks.row(each) for each in comparison.locks]
-        yield from _table("Waits for locks, s of threads per s of the trace; not judged", heads, rows)
+        yield from _table("Waits for locks, s of threads per s of the trace; not tested", heads, rows)
     yield from _verdicts(comparison)
     yield from _moved("Functions that run", comparison.functions)
     yield from _moved("Calls", comparison.calls)
@@ -88,7 +89,7 @@ def _rates(each: Change) -> tuple[str, str, str]:
 
 def _verdicts(comparison: Comparison) -> Iterator[str]:
     if lines := telling.verdict_lines(comparison):
-        yield "<h2>Verdicts that differ</h2>\n<p>They are not judged.</p>\n<ul>\n"
+        yield "<h2>Verdicts that differ</h2>\n<p>They are not tested.</p>\n<ul>\n"
         yield from (f"<li>{escape(line.strip())}</li>\n" for line in lines)
         yield "</ul>\n"
 
@@ -99,4 +100,4 @@ def _moved(caption: str, moved: Sequence[Moved]) -> Iterator[str]:
             (f"{each.before:.2f}", f"{each.after:.2f}", f"{each.difference:+.2f}", telling.whose(each))
             for each in moved
         ]
-        yield from _table(f"{caption}, not judged", ("Before", "After", "Change", "What"), rows)
+        yield from _table(f"{caption}, not tested", ("Before", "After", "Change", "What"), rows)

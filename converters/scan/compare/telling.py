@@ -11,11 +11,12 @@ from ...facts import thresholds
 from ...phrases.jobs import percent
 from . import locks, steps
 from .changes import Change
-from .comparing import Comparison, Moved
+from .comparing import Comparison
 from .first import answer, caveat, place, who
 from .intervals import Key
 from .judgement import verdict
 from .locks import LockChange
+from .moved import Moved
 from .verdicts import Held, Pair
 
 SCHEMA_VERSION = 2
@@ -51,12 +52,12 @@ def _tables(comparison: Comparison) -> Iterator[tuple[str, list[str]]]:
     rows = [row for change in comparison.steps[: thresholds.COMPARED_NUMBERS] for row in steps.step_rows(change)]
     yield "Steps", [f"{one:>8} {other:>8} {more:>8}  {text}" for one, other, more, text in rows]
     yield _change_table(comparison)
-    yield "Locks (not judged), with the mean wait", list(map(_lock_line, comparison.locks[: thresholds.COMPARED_MOVED]))
+    yield "Locks (not tested), with the mean wait", list(map(_lock_line, comparison.locks[: thresholds.COMPARED_MOVED]))
     verdicts = verdict_lines(comparison)[: thresholds.COMPARED_VERDICTS]
-    yield "Verdicts that differ (not judged)", verdicts
+    yield "Verdicts that differ (not tested)", verdicts
     for head, moved in (("Functions that run", comparison.functions), ("Calls", comparison.calls)):
         told = list(map(_moved_line, moved[: thresholds.COMPARED_MOVED]))
-        yield f"{head} (not judged)", told
+        yield f"{head} (not tested)", told
 
 
 def verdict_lines(comparison: Comparison) -> list[str]:
@@ -72,11 +73,14 @@ def numbers(comparison: Comparison) -> list[str]:
 
 def sides(comparison: Comparison) -> Iterator[str]:
     """A line on how much there is of each side."""
-    told = (
-        f"{when}: {plural(runs, 'run')}, {duration(length)}"
-        for when, runs, length in zip(("Before", "after"), comparison.runs, comparison.durations, strict=True)
-    )
+    given = zip(("Before", "after"), comparison.runs, comparison.sliced, comparison.durations, strict=True)
+    told = (f"{when}: {_runs(runs, sliced)}, {duration(length)}" for when, runs, sliced, length in given)
     yield f"{'; '.join(told)}. Times are s of threads per s of the trace."
+
+
+def _runs(number: int, sliced: int) -> str:
+    """``3 runs``; ``3 runs (2 with slices)`` if some are old captures, or of other commands."""
+    return plural(number, "run") + (f" ({sliced} with slices)" if sliced < number else "")
 
 
 def range_name(comparison: Comparison) -> str:
@@ -86,7 +90,7 @@ def range_name(comparison: Comparison) -> str:
 
 def are_of_runs(comparison: Comparison) -> bool:
     """Whether the `ranges` are those of runs: there are several on each side."""
-    return min(comparison.runs) > 1
+    return min(comparison.sliced) > 1
 
 
 def ranges(each: Change, *, of_runs: bool) -> list[str]:
@@ -134,14 +138,23 @@ def _pair_line(each: Pair) -> str:
     before, after = each.before, each.after
     name = who(each.process, each.rank)
     if before and after and each.is_same:
-        return f"  {name}: {_where(after)}, {_part(before)}, now {_part(after)}"
-    told = [f"{_where(held)}, {_part(held)}" if held and held.rate else _NOT_HELD[held is None] for held in each[2:]]
-    return f"  {name}: {told[0]}; now {told[1]}"
+        told = _part(before), _part(after)
+        if told[0] == told[1]:
+            told = _rate(before), _rate(after)
+        return f"  {name}: {_where(after)}, {told[0]}, now {told[1]}"
+    said = [
+        f"{_where(held)}, {_part(held)}" if held and held.rate else _NOT_HELD[held is None] for held in (before, after)
+    ]
+    return f"  {name}: {said[0]}; now {said[1]}"
 
 
 def _part(held: Held) -> str:
     """Share of the time of the threads that are held up, or the time where that is not known."""
-    return f"{held.rate:.2f} s per s" if held.share is None else percent(held.share)
+    return _rate(held) if held.share is None else percent(held.share)
+
+
+def _rate(held: Held) -> str:
+    return f"{held.rate:.2f} s per s"
 
 
 def _where(held: Held) -> str:
@@ -162,6 +175,7 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
         "durations_ns": list(comparison.durations),
         "intervals": list(comparison.intervals),
         "runs": list(comparison.runs),
+        "sliced": list(comparison.sliced),
         "judged": comparison.judged,
         "tested": comparison.tested,
         "changes": [_change_json(each) for each in comparison.changes],
