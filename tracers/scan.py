@@ -64,7 +64,8 @@ LEFT_OUT = {"samples": "oncpu", "wakers": "wakeup", "locks": "locks", "ioctls": 
     nargs=2,
     multiple=True,
     metavar="BEFORE AFTER",
-    help="Compare two runs: folders or captures that -o has written (repeatable: more runs). Traces nothing.",
+    help="Compare runs: folders or captures that -o has written. From three of each on, noise is told from change: "
+    "--compare A1,A2,A3 B1,B2,B3. Traces nothing.",
 )
 @click.option(
     "--nvml",
