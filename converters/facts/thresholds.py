@@ -5,36 +5,7 @@ docs/verdicts.md has this table. Numbers that only lay out a screen are not here
 
 from __future__ import annotations
 
-
-class Threshold(float):
-    """A number that something is compared with."""
-
-    unit: str
-    reason: str
-
-    def __new__(cls, value: float, unit: str, reason: str) -> Threshold:
-        made = super().__new__(cls, value)
-        made.unit, made.reason = unit, reason
-        return made
-
-    def __repr__(self) -> str:
-        return f"Threshold({float(self):g}, {self.unit!r})"
-
-
-class Limit(int):
-    """The most that is told of something, or kept of it."""
-
-    unit: str
-    reason: str
-
-    def __new__(cls, value: int, unit: str, reason: str) -> Limit:
-        made = super().__new__(cls, value)
-        made.unit, made.reason = unit, reason
-        return made
-
-    def __repr__(self) -> str:
-        return f"Limit({int(self)}, {self.unit!r})"
-
+from .threshold_types import Limit, Threshold
 
 # What a wait is for.
 PASSES_ON = Threshold(
@@ -356,6 +327,7 @@ ALIKE_ROWS = Limit(16, "rows", "Of more processes that are alike, only those tha
 OUTLIER_ROWS = Limit(8, "rows", "So many of those.")
 SHARING_ROWS = Limit(10, "rows", "More processes that were in a call together share one.")
 PATH_ROWS = Limit(10, "rows", "More parts of a path are in the JSON.")
+FOUND_STEPS = Limit(2, "places", "More whose regular waits may be steps are in the JSON.")
 STEP_THREADS = Limit(3, "threads", "More that make steps are in the JSON.")
 VALUES_SHOWN = Limit(20, "values", "More of an answer are in the JSON.")
 PIDS_SHOWN = Limit(32, "processes", "The pids of more are not listed.")

@@ -110,7 +110,7 @@ class Reader:
 
     makers: tuple[Maker, ...]
     number: int
-    """Number of batches: of waits for one that they ended."""
+    """Number of batches: of the thread's steps."""
     wall: int
     """ns from the first step to the end of the last one."""
 
@@ -118,6 +118,11 @@ class Reader:
     def work(self) -> int:
         """ns that they work for a batch, all together; 0 without any."""
         return sum(each.work for each in self.makers) // self.number if self.number else 0
+
+    @property
+    def per_second(self) -> float | None:
+        """Batches that they made a second; None if that is not known."""
+        return self.number * 1e9 / self.wall if self.wall else None
 
     @property
     def at_most(self) -> float | None:

@@ -29,8 +29,8 @@ class Ended(NamedTuple):
     """Rows of the threads that ended them; `NOBODY` for interrupts, and threads that are not known."""
     timed: Array
     """True if a timer ended it."""
-    whole: Array
-    """True if it began and ended during the recording."""
+    over: Array
+    """True if it ended during the recording."""
 
     @property
     def lengths(self) -> Array:
@@ -87,11 +87,11 @@ class EndedWaits:
         else:
             own = slice(int(self._bounds[at]), int(self._bounds[at + 1]))
         waits, (begin, end) = self._table[own], (self._scheduling.begin, self._scheduling.end)
-        whole = (waits["begin"] > begin) & (waits["end"] != OPEN)
+        over = (waits["end"] != OPEN) & (waits["end"] >= begin)
         ends = np.where(waits["end"] == OPEN, end, waits["end"])
         ends = np.where(waits["woken"] > 0, np.minimum(waits["woken"], ends), ends)
         begins = np.maximum(waits["begin"], begin)
-        ended = Ended(begins, np.maximum(ends, begins), waits["stack"], self._ends_with[own], whole, whole)
+        ended = Ended(begins, np.maximum(ends, begins), waits["stack"], self._ends_with[own], over, over)
         return ended._replace(timed=self._timed(waits, self._interrupted[own]))
 
     def _timed(self, waits: Array, interrupted: Array) -> Array:
@@ -103,7 +103,7 @@ class EndedWaits:
         return found
 
     def wait(self, stack: int) -> Wait:
-        """What a wait with this stack is for. ``stack``: an index, or `NO_STACK`."""
+        """Kind of a wait with this stack, and what shows it. ``stack``: an index, or `NO_STACK`."""
         if stack not in self._known:
             state = BY_BITS.get(int(self._states[stack]), INTERRUPTIBLE)
             self._known[stack] = self._waits.of(self._scheduling.stacks[stack], state)

@@ -35,6 +35,8 @@ class _Candidate(NamedTuple):
     """A place in which a thread waits regularly. Times in ns."""
 
     row: int
+    is_main: bool
+    """Whether it is the main thread of its process."""
     site: Site
     job: str
     """Part of a training job that it waits for, as in `Wait.job`."""
@@ -64,7 +66,8 @@ def found_steps(scheduling: Scheduling) -> tuple[Steps, ...]:
         seen = np.ones(len(each.ends) - 2, bool)
         steps = thread.steps("", each.ends[:-1], each.ends[1:], seen)
         others = each.job == COLLECTIVE or each.is_timed
-        reader = None if others else makers.of(each.row, each.places, steps.steps.count)
+        window = int(each.ends[0]), int(each.ends[-1])
+        reader = None if others else makers.of(each.row, each.places, steps.steps.count, window)
         found = Found(each.site, each.regular.deviation, each.waited, each.is_timed)
         made.append((-each.work, replace(steps, found=found, reader=reader)))
     return tuple(steps for _, steps in sorted(made, key=lambda entry: (entry[0], entry[1].tid)))
@@ -78,14 +81,16 @@ def _candidates(scheduling: Scheduling, waits: EndedWaits, places: StepPlaces, r
         wait = waits.wait(stack)
         if _can_be_border(wait):
             sites[places.of(stack), wait.job].append(i)
-    life = scheduling.end - max(scheduling.begin, int(scheduling.threads[row]["begin"]))
+    thread = scheduling.threads[row]
+    is_main = bool(thread["tid"] == thread["tgid"])
+    life = scheduling.end - max(scheduling.begin, int(thread["begin"]))
     for (site, job), members in sites.items():
-        own = np.flatnonzero(np.isin(which, members) & ended.whole)
+        own = np.flatnonzero(np.isin(which, members) & ended.over)
         ends = ended.ends[own]
         if len(ends) <= thresholds.PERIOD_INTERVALS or ends[-1] - ends[0] < thresholds.MOSTLY * life:
             continue
         if site.frames and (found := regular(np.diff(ends))):
-            candidate = _Candidate(row, site, job, found, ends, own, *_work(ended, own))
+            candidate = _Candidate(row, is_main, site, job, found, ends, own, *_work(ended, own))
             if _works(candidate):
                 yield candidate
 
@@ -115,10 +120,11 @@ def _works(each: _Candidate) -> bool:
 
 def _longest(found: Sequence[_Candidate]) -> list[_Candidate]:
     """Places that one thread comes back to in equally long steps, the longest: what is done several times in a step can
-    be regular, too. That a job waits for its loader of data says what its steps are."""
+    be regular, too. The thread is the main one, or that which works most. That a job waits for its loader of data says
+    what its steps are."""
     found = [each for each in found if each.job == LOADER] or list(found)
-    most = max(found, key=lambda each: (each.work, -each.row))
-    own = [each for each in found if each.row == most.row]
+    row = max(found, key=lambda each: (each.is_main, each.work, -each.row)).row
+    own = [each for each in found if each.row == row]
     least = thresholds.PERIOD_SAME * max(each.regular.median for each in own)
     return [each for each in own if each.regular.median >= least]
 

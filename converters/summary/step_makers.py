@@ -27,11 +27,11 @@ class Makers:
         self._scheduling, self._waits = scheduling, waits
         self._threads = scheduling.threads
 
-    def of(self, row: int, places: Array, number: int) -> Reader | None:
+    def of(self, row: int, places: Array, number: int, window: tuple[int, int]) -> Reader | None:
         """The threads that end these waits of a thread; None if others than threads do, or it is not known.
-        ``places``: indices of the waits among those of the thread; ``number``: of its steps."""
+        ``places``: indices of the waits among those of the thread; ``number``: of its steps; ``window``: begin of the
+        first one and end of the last one, in ns."""
         ended = self._waits.of(row)
-        window = int(ended.ends[places[0]]), int(ended.ends[places[-1]])
         by, counts = np.unique(ended.wakers[places], return_counts=True)
         known = {maker: int(count) for maker, count in zip(by.tolist(), counts.tolist(), strict=True) if maker >= 0}
         if sum(known.values()) < thresholds.MOSTLY * len(places):
@@ -43,7 +43,7 @@ class Makers:
         return Reader(tuple(made), number, window[1] - window[0])
 
     def _behind(self, consumer: int, rows: Iterable[int], window: tuple[int, int]) -> list[int]:
-        """Those who make it, behind threads that only pass it on."""
+        """Threads that make it, behind those that only pass it on."""
         seen = {consumer}
         rows = list(rows)
         for _ in range(_HOPS):
@@ -58,7 +58,7 @@ class Makers:
         return [row for row in rows if row != consumer]
 
     def _passes_on(self, row: int, window: tuple[int, int]) -> list[int]:
-        """Threads for which this one waits nearly all of the time; none if it does something else, too."""
+        """Threads for which this one waits nearly all of the time; [] if it does something else, too."""
         ended, inside = self._inside(row, window)
         by, which = np.unique(ended.wakers, return_inverse=True)
         times = dict(zip(by.tolist(), np.bincount(which, inside, len(by)).tolist(), strict=True))

@@ -16,12 +16,15 @@ import numpy as np
 from ..facts import thresholds
 from ..facts.hot_sites import hot_site
 from ..facts.slow_steps import slow_steps
+from ..facts.wait_functions import LOADER
 from ..facts.wait_sites import GAP, Sites
 from ..model.call_spans import of_threads
 from ..model.scheduling import NO_STACK, Array, CallName, Scheduling, Threads
 from ..model.sites import Site
-from ..model.steps import SlowSteps, Spent, Step, StepRun, Steps, StepWait
+from ..model.steps import Reader, SlowSteps, Spent, Step, StepRun, Steps, StepWait
 from ..model.thread_clocks import ThreadClocks
+from .ended_waits import EndedWaits
+from .step_makers import Makers
 
 NOWHERE = Site((), "")
 _MANY = 90
@@ -39,15 +42,34 @@ def steps_of(scheduling: Scheduling) -> tuple[Steps, ...]:
     # `of_threads` moves begins into the recording.
     cut = calls["begin"] <= scheduling.begin if early.any() else np.zeros(len(calls), bool)
     clocks, places = ThreadClocks(scheduling), StepPlaces(scheduling)
-    found = []
+    readers, found = _Readers(scheduling), []
     for own in _groups(rows, calls["name"]):
         row, name = int(rows[own[0]]), int(calls["name"][own[0]])
         own = own[_outer(calls["begin"][own], calls["end"][own])]
         whole = own[(calls["end"][own] <= scheduling.end) & ~cut[own]]
         thread = StepThread(scheduling, clocks, places, row)
-        made = thread.called(scheduling.call_names[name], calls["begin"][whole], calls["end"][whole])
-        found.append(replace(made, not_whole=len(own) - len(whole)))
+        begins, ends = calls["begin"][whole], calls["end"][whole]
+        made = thread.called(scheduling.call_names[name], begins, ends)
+        found.append(replace(made, not_whole=len(own) - len(whole), reader=readers.of(row, begins, ends)))
     return tuple(sorted(found, key=lambda each: (-each.steps.wall, each.name, each.tid)))
+
+
+class _Readers:
+    """Readers of the batches of threads that wait for their loader of data."""
+
+    def __init__(self, scheduling: Scheduling) -> None:
+        self._waits = EndedWaits(scheduling)
+        self._makers = Makers(scheduling, self._waits)
+
+    def of(self, row: int, begins: Array, ends: Array) -> Reader | None:
+        """``begins``, ``ends``: of the thread's steps."""
+        ended = self._waits.of(row)
+        stacks, which = np.unique(ended.stacks, return_inverse=True)
+        for_loader = np.array([self._waits.wait(stack).job == LOADER for stack in stacks.tolist()], bool)[which]
+        places = np.flatnonzero(for_loader & ended.over)
+        if not len(places) or not len(begins):
+            return None
+        return self._makers.of(row, places, len(begins), (int(begins[0]), int(ends[-1])))
 
 
 def _groups(rows: Array, names: Array) -> list[Array]:
