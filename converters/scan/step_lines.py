@@ -17,7 +17,7 @@ def pace_lines(found: Mapping[str, Sequence[Pace]], shown: Collection[int] = ())
     named = [(name, of) for name, of in found.items() if of[0].steps.found is None]
     others = [(name, told) for name, of in found.items() if (told := _told(of, shown))]
     lines = [_line(name, of) for name, of in named[: thresholds.STEP_FUNCTIONS]]
-    return lines + [_line(_definition(name, of[0]), of) + _parts(of) for name, of in others[: thresholds.FOUND_STEPS]]
+    return lines + [_line(evidence(name, of[0]), of) + _parts(of) for name, of in others[: thresholds.FOUND_STEPS]]
 
 
 def _told(of: Sequence[Pace], shown: Collection[int]) -> list[Pace]:
@@ -31,28 +31,28 @@ def _line(name: str, of: Sequence[Pace]) -> str:
         return f"{name}: {plural(sum(each.steps.steps.count for each in of), 'step')}, too few for a rate."
     slowest, text = known[0], f"{name}: {_rate(known[0])}"
     if len(known) > 1:
-        text += f" ({_who(slowest)}) to {_rate(known[-1])} steps a second in {_number(known)}"
+        text += f" ({who(slowest)}) to {_rate(known[-1])} steps a second in {_number(known)}"
     else:
-        text += " steps a second" + (f" in {_who(slowest)}" if len(of) > 1 else "")
-    who = _who(slowest) if len(known) > 1 else ""
-    return f"{text}{_lengths(slowest, who)}{_loader(slowest, who)}{_reader(slowest)}."
+        text += " steps a second" + (f" in {who(slowest)}" if len(of) > 1 else "")
+    whom = who(slowest) if len(known) > 1 else ""
+    return f"{text}{_lengths(slowest, whom)}{_loader(slowest, whom)}{_reader(slowest)}."
 
 
-def _lengths(pace: Pace, who: str) -> str:
+def _lengths(pace: Pace, whom: str) -> str:
     """`` (median 24.1 ms, p90 30.2 ms, max 91.0 ms)``"""
     steps = pace.steps
     if steps.p90 is None or steps.steps.count < thresholds.STEPS_FOR_MEDIAN:
         return ""
-    whose = f"{who}: " if who else ""
+    whose = f"{whom}: " if whom else ""
     return f" ({whose}median {duration(steps.median)}, p90 {duration(steps.p90)}, max {duration(steps.max)})"
 
 
-def _loader(pace: Pace, who: str) -> str:
+def _loader(pace: Pace, whom: str) -> str:
     rate = pace.without_loader
     if rate is None:
         return ""
     part = f"{duration(pace.loader_each)} of a step ({share(pace.loader, pace.loop)})"
-    return f"; {who or 'it'} waits {part} for its loader of data: with batches always there it would make {rate:.3g}"
+    return f"; {whom or 'it'} waits {part} for its loader of data: with batches always there it would make {rate:.3g}"
 
 
 def _reader(pace: Pace) -> str:
@@ -68,12 +68,14 @@ def _reader(pace: Pace) -> str:
     return f"; {count(number)} threads end these waits, and one takes {duration(reader.work)} for each: together {most}"
 
 
-def _definition(name: str, pace: Pace) -> str:
+def evidence(name: str, pace: Pace) -> str:
+    """``By time alone, a step is from one end of the wait in get to the next (…)``; "" for what the user named."""
     steps, found = pace.steps, pace.steps.found
-    assert found is not None
-    evidence = f"{plural(steps.steps.count, 'interval')}, MAD {share(found.deviation, steps.median)} of the median"
+    if found is None:
+        return ""
+    shows = f"{plural(steps.steps.count, 'interval')}, MAD {share(found.deviation, steps.median)} of the median"
     timer = ", which a timer ends," if found.is_timed else ""
-    return f"By time alone, a step is from one end of the wait in {name}{timer} to the next ({evidence})"
+    return f"By time alone, a step is from one end of the wait in {name}{timer} to the next ({shows})"
 
 
 def _parts(of: Sequence[Pace]) -> str:
@@ -90,7 +92,7 @@ def _parts(of: Sequence[Pace]) -> str:
     ]
     told = sorted((part for part in parts if part[0] >= thresholds.TELLING * spent.wall), key=lambda part: -part[0])
     what = ", ".join(f"{share(time, spent.wall)} {where}" for time, where in told)
-    whose = f" of {_who(pace)}" if len(of) > 1 else ""
+    whose = f" of {who(pace)}" if len(of) > 1 else ""
     return f" Of a step{whose}: {what}." if what else ""
 
 
@@ -98,7 +100,8 @@ def _rate(pace: Pace) -> str:
     return f"{pace.per_second:.3g}"
 
 
-def _who(pace: Pace) -> str:
+def who(pace: Pace) -> str:
+    """``rank 3``, or ``pid 4711``."""
     return f"pid {shown_id(pace.steps.pid)}" if pace.rank is None else f"rank {pace.rank}"
 
 

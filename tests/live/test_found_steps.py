@@ -56,7 +56,7 @@ def test_a_thread_that_takes_what_another_one_makes(trace: Trace) -> None:
 
 
 def check(steps: Steps, tids: dict[str, int]) -> None:
-    """What holds however loaded the machine is: an item is not there before it was made."""
+    """Bounds that hold however loaded the machine is: an item is not there before it was made."""
     assert (steps.tid, steps.name) == (tids["consumer"], "")
     assert steps.found
     assert "take_item" in steps.found.place.frames

@@ -34,6 +34,7 @@ _SCRIPTS = (
     "strip",
     "matrix",
     "jobs",
+    "steps",
     "host",
     "lanes",
     "drawing",
