@@ -58,6 +58,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "converters/summary/call_ioctls.py": "with the sentences: tests/converters/summary/test_call_ioctl_sentence.py",
     "converters/summary/call_time.py": "with the sentences: tests/converters/summary/test_call_ioctl_sentence.py",
     "converters/summary/call_time_table.py": "with the sentences: tests/converters/summary/test_call_ioctl_sentence.py",
+    "converters/facts/threshold_types.py": "with the thresholds: tests/converters/facts/test_thresholds.py",
     "converters/entry.py": "declarations: tests/converters/base/test_starting.py",
     "scripts/verdicts_doc.py": "with the page: tests/test_docs.py",
     "tracers/bcc_compiler/child.py": "another process: tests/tracers/bcc_compiler/test_compiler.py",

@@ -5,36 +5,7 @@ docs/verdicts.md has this table. Numbers that only lay out a screen are not here
 
 from __future__ import annotations
 
-
-class Threshold(float):
-    """A number that something is compared with."""
-
-    unit: str
-    reason: str
-
-    def __new__(cls, value: float, unit: str, reason: str) -> Threshold:
-        made = super().__new__(cls, value)
-        made.unit, made.reason = unit, reason
-        return made
-
-    def __repr__(self) -> str:
-        return f"Threshold({float(self):g}, {self.unit!r})"
-
-
-class Limit(int):
-    """The most that is told of something, or kept of it."""
-
-    unit: str
-    reason: str
-
-    def __new__(cls, value: int, unit: str, reason: str) -> Limit:
-        made = super().__new__(cls, value)
-        made.unit, made.reason = unit, reason
-        return made
-
-    def __repr__(self) -> str:
-        return f"Limit({int(self)}, {self.unit!r})"
-
+from .threshold_types import Limit, Threshold
 
 # What a wait is for.
 PASSES_ON = Threshold(
@@ -173,6 +144,25 @@ STEPS_FOR_MEDIAN = Threshold(10, "steps", "The median of fewer tells nothing.")
 SLOW_STEPS_MATTER = Threshold(0.1, "share of the steps' time", "Slow steps with less do not matter.")
 REGULAR_STEPS = Threshold(3, "steps", "Fewer that are equally far apart are a coincidence.")
 REGULAR_HAVE = Threshold(0.8, "share of the slow steps' time", "If regular ones have less, slow steps do not come so.")
+
+# Steps that nobody named: regular intervals between the ends of a thread's waits in one place.
+PERIOD_INTERVALS = Threshold(10, "intervals", "Fewer that are alike can be a coincidence.")
+PERIOD_SCATTER = Threshold(
+    0.2, "share of their median", "Intervals that differ more from it in the median are not regular: at random, 0.7."
+)
+PERIOD_NEAR = Threshold(0.5, "share of their median", "An interval that differs more from it is of another length.")
+PERIOD_NEARLY_ALL = Threshold(
+    0.9, "share of the intervals", "If fewer are near the median, two lengths take turns, or several waits make a step."
+)
+PERIOD_WORK = Threshold(0.1, "share of its time", "A thread that does less beside the waits only looks at something.")
+PERIOD_TIMED_WORK = Threshold(
+    0.5, "share of its time", "If a timer ends the waits, the loop asks at each tick, unless it mostly works."
+)
+PERIOD_SAME = Threshold(0.8, "share of the longest one", "Shorter periods of a thread are parts of its steps.")
+PASSES_BATCHES_ON = Threshold(
+    0.8, "share of its time", "A thread that waits for others for less makes something itself."
+)
+MAKES_BATCHES = Threshold(0.9, "share of what they end", "Threads that have the rest ended little of it.")
 
 # Python's interpreter lock.
 GIL_MATTERS = Threshold(0.05, "share of the threads' time", "Shorter waits for it are usual.")
@@ -339,6 +329,7 @@ ALIKE_ROWS = Limit(16, "rows", "Of more processes that are alike, only those tha
 OUTLIER_ROWS = Limit(8, "rows", "So many of those.")
 SHARING_ROWS = Limit(10, "rows", "More processes that were in a call together share one.")
 PATH_ROWS = Limit(10, "rows", "More parts of a path are in the JSON.")
+FOUND_STEPS = Limit(2, "places", "More whose regular waits may be steps are in the JSON.")
 STEP_THREADS = Limit(3, "threads", "More that make steps are in the JSON.")
 VALUES_SHOWN = Limit(20, "values", "More of an answer are in the JSON.")
 PIDS_SHOWN = Limit(32, "processes", "The pids of more are not listed.")
@@ -350,6 +341,7 @@ CALL_FRAMES = Limit(4, "frames", "More of a caller's stack are not kept.")
 EVENT_FRAMES = Limit(3, "frames", "More around an event are not kept.")
 SLOWEST_STEPS = Limit(5, "steps", "More of the slowest are not kept.")
 STEP_PLACES = Limit(8, "places", "More in which steps wait, or run, are not kept.")
+MAKERS = Limit(256, "threads", "More that end a thread's waits do not make its batches.")
 WAKERS_KEPT = Limit(8, "wakers", "More of a wait are not kept.")
 PATH_KEPT = Limit(100, "parts", "More of a path are not in the JSON.")
 NODES_KEPT = Limit(100, "processes or threads", "More who block each other are one.")

@@ -52,7 +52,7 @@ class Report:
     concerned: int = 0
     """Number of processes of which the first verdict tells; 0 if that is not known."""
     steps: Mapping[str, Sequence[Pace]] = field(default_factory=dict)
-    """Steps of threads by function, if some were asked for."""
+    """Steps of threads by function, if some were asked for; else those that were found, by place."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``json.dumps``. Times in ns, shares as fractions of 1, null when unknown."""
@@ -87,7 +87,7 @@ def report_of(profile: Profile, chosen: Whom | None = None, awake: Collection[in
     gpus = gpus_told(profile.gpus, jobs.gpus, jobs.names)
     concerns = concerned(judgement.first) if judgement.first else ()
     graph = known.facts.recorded.graph if known.facts.recorded else None
-    steps = paces(summary.steps, known.facts, [each.job for each in jobs.reports])
+    steps = paces((*summary.steps, *profile.found_steps), known.facts, [each.job for each in jobs.reports])
     outside = outsiders(summary.shared, profile.duration_ns, [each.job for each in jobs.reports])
     host = host_of(profile, graph, summary.shared, outside)
     nameless = nameless_code.sentences(known.facts, concerns)

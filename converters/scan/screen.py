@@ -22,7 +22,7 @@ from .over_time import OverTime, legend
 from .process_verdicts import Ender, ProcessVerdict, idle_names
 from .report import Report
 from .scanned import scanned
-from .steps import pace_lines
+from .step_lines import pace_lines
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -55,9 +55,10 @@ def _blocks(report: Report, rows: int) -> Iterator[RenderableType]:
         yield Text(printable(sentence), style="bold")
     yield from (Text(), _host_line(report))
     yield from jobs.blocks(report.jobs)
-    yield from (Text(printable(each)) for each in pace_lines(report.steps))
-    yield from (Text(printable(each)) for each in report.gpus.lines())
     held = [each for each in report.processes if each.kind != IDLE]
+    at_work = {pid for each in held for pid in each.pids}
+    yield from (Text(printable(each)) for each in pace_lines(report.steps, at_work))
+    yield from (Text(printable(each)) for each in report.gpus.lines())
     if held:
         yield from (Text(), _table(held[:rows], summary.duration_ns))
         if strips := changing(held[:rows]):

@@ -35,6 +35,7 @@ _SCRIPTS = (
     "strip",
     "matrix",
     "jobs",
+    "steps",
     "host",
     "lanes",
     "drawing",
