@@ -13,6 +13,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from .profile import Profile
@@ -176,6 +177,7 @@ def _thread(pid: int, tid: int, process: str, thread: str) -> Node:
     return Node(THREAD, pid, tid, "" if tid else thread if pid else process)
 
 
+@lru_cache(maxsize=1 << 14)
 def _link(name: str, tid: int) -> Node:
     match = None if name.endswith("]") else _PROCESS.fullmatch(name)
     if match and match[3]:  # ksoftirqd does what others have asked for
