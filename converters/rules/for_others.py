@@ -73,7 +73,7 @@ def saves(kind: str) -> float:
 
 
 def _saves(effect: Finding, facts: Facts) -> float:
-    if effect.kind == CHILD and _only_sleeps(cause_of(facts, effect)):
+    if is_for_sleep(facts, effect):
         return thresholds.FOR_WORK_SAVES
     if are_for_work(facts, effect.threads, effect.places):
         return thresholds.FOR_WORK_SAVES
@@ -84,8 +84,9 @@ def _saves(effect: Finding, facts: Facts) -> float:
     return saves(effect.kind)
 
 
-def _only_sleeps(cause: Finding | None) -> bool:
-    """Whether the children that are waited for mostly sleep: a shell sleeps by way of them."""
+def is_for_sleep(facts: Facts, effect: Finding) -> bool:
+    """Whether children are waited for that mostly sleep: a shell sleeps by way of them."""
+    cause = cause_of(facts, effect) if effect.kind == CHILD else None
     return cause is not None and cause.kind == SLEEP
 
 
@@ -105,7 +106,7 @@ def _confidence(effect: Finding, cause: Finding | None, facts: Facts) -> float:
         return _saves(effect, facts)
     if _may_be_for_work(effect, facts):
         return thresholds.UNKNOWN_SAVES
-    if effect.kind == CHILD and _only_sleeps(cause):
+    if is_for_sleep(facts, effect):
         return thresholds.FOR_WORK_SAVES
     # What others of its process wait for in the same place tells nothing of a main thread that never moved.
     mains = [thread for thread in effect.threads if facts.is_main(thread)]
