@@ -23,8 +23,8 @@ def by_chance(x: float) -> bool:
 
 
 def has_digits(x: float) -> bool:
-    """Whether this probability is told with its first digit."""
-    return probability(x) == f"p = {x:.1g}"
+    """Whether this probability is told with its digits."""
+    return probability(x) == f"p = {x:.2g}"
 
 
 def are_runs_enough(x: float) -> bool:

@@ -1,4 +1,4 @@
-"""What --compare says of runs of two versions of a program, of which one has more threads that wait for a lock."""
+"""Comparison of runs of two versions of a program, of which one has more threads that wait for a lock."""
 
 from __future__ import annotations
 
