@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from stallscope.converters.facts import thresholds
+from stallscope.converters.facts.threshold_types import Limit
 
 PACKAGES = Path(__file__).resolve().parents[1] / "converters"
 TABLE = "facts/thresholds.py"
@@ -95,6 +96,9 @@ ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
     "scan/screen.py": ("lines", (40,)),
     "summary/render.py": ("ns of a second", (NS,)),
     "summary/sharing_table.py": ("digits that are printed", (200,)),
+    "summary/ended_waits.py": ("bits of a key; the row of no thread", (32, 1)),
+    "summary/step_makers.py": ("threads that pass something on, one after the other", (3,)),
+    "summary/steps.py": ("the percentile that is told", (90,)),
     "summary/steps_table.py": ("width; columns; digits that are printed", (160, 8, 99.5)),
     "summary/summarize.py": ("index", (3,)),
     "summary/tables.py": ("width", (110,)),
@@ -166,7 +170,7 @@ def test_numbers_elsewhere_are_those_of_modules() -> None:
 
 
 @pytest.mark.parametrize(("name", "limit"), thresholds.limits().items())
-def test_each_limit_has_a_unit_and_a_reason(name: str, limit: thresholds.Limit) -> None:
+def test_each_limit_has_a_unit_and_a_reason(name: str, limit: Limit) -> None:
     assert limit.unit
     assert limit.reason.endswith(".")
     assert repr(limit) == f"Limit({int(limit)}, {limit.unit!r})"
