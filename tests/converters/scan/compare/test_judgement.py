@@ -10,6 +10,8 @@ from stallscope.converters.scan.compare.judgement import differs, overlap, verdi
         (None, False, ""),
         (0.000412, True, "differs (p = 0.00041)"),
         (1e-12, True, "differs (p < 0.0001)"),
+        (0.000101, True, "differs (p = 0.0001)"),
+        (0.000099, True, "differs (p < 0.0001)"),
         (0.0, True, "differs (p < 0.0001)"),
         (0.62, False, "noise (p = 0.62)"),
         (0.0523, False, "noise (p = 0.052)"),
