@@ -61,6 +61,7 @@ ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
     "summary/events.py": ("ns of a second; digits that are printed", (NS, 0.05)),
     "summary/figures.py": ("version of the JSON", (3,)),
     "summary/outliers.py": ("standard deviations of a median deviation; digits of a share", (1.4826, 10**6, 10**6)),
+    "scan/compare/judgement.py": ("digits that are printed", (0.0001,)),
     "scan/compare/graph.py": ("ns of a second", (NS,)),
     "scan/compare/locks.py": ("ns of a second", (NS,)),
     "scan/compare/steps.py": ("ns of units of time", (1e9, 1e6, 1e3)),
