@@ -31,6 +31,9 @@ _BORDERS = frozenset((SLEEP, THREAD, PEER, CHILD, EVENTS, HELD))
 waits for work."""
 
 
+_NO_BORDER = -1
+
+
 class _Candidate(NamedTuple):
     """A place in which a thread waits regularly. Times in ns."""
 
@@ -76,18 +79,23 @@ def found_steps(scheduling: Scheduling) -> tuple[Steps, ...]:
 def _candidates(scheduling: Scheduling, waits: EndedWaits, places: StepPlaces, row: int) -> Iterator[_Candidate]:
     ended = waits.of(row)
     stacks, which = np.unique(ended.stacks, return_inverse=True)
-    sites: dict[tuple[Site, str], list[int]] = defaultdict(list)
+    sites: dict[tuple[Site, str], int] = {}
+    of_stack = np.full(len(stacks), _NO_BORDER)
     for i, stack in enumerate(stacks.tolist()):
         wait = waits.wait(stack)
         if _can_be_border(wait):
-            sites[places.of(stack), wait.job].append(i)
+            of_stack[i] = sites.setdefault((places.of(stack), wait.job), len(sites))
+    of_wait = np.where(ended.over, of_stack[which], _NO_BORDER)
+    counts = np.bincount(of_wait[of_wait != _NO_BORDER], minlength=len(sites))
     thread = scheduling.threads[row]
     is_main = bool(thread["tid"] == thread["tgid"])
     life = scheduling.end - max(scheduling.begin, int(thread["begin"]))
-    for (site, job), members in sites.items():
-        own = np.flatnonzero(np.isin(which, members) & ended.over)
+    for (site, job), number in sites.items():
+        if counts[number] <= thresholds.PERIOD_INTERVALS:
+            continue
+        own = np.flatnonzero(of_wait == number)
         ends = ended.ends[own]
-        if len(ends) <= thresholds.PERIOD_INTERVALS or ends[-1] - ends[0] < thresholds.MOSTLY * life:
+        if ends[-1] - ends[0] < thresholds.MOSTLY * life:
             continue
         if site.frames and (found := regular(np.diff(ends))):
             candidate = _Candidate(row, is_main, site, job, found, ends, own, *_work(ended, own))
