@@ -17,7 +17,6 @@ from ..facts import thresholds
 from ..facts.regular_intervals import Regular, regular
 from ..facts.wait_functions import COLLECTIVE, LOADER
 from ..facts.wait_kinds import CHILD, EVENTS, HELD, PEER, SLEEP, THREAD
-from ..facts.waits import Wait
 from ..model.scheduling import Array, Scheduling
 from ..model.sites import Site
 from ..model.steps import Found, Steps
@@ -83,7 +82,7 @@ def _candidates(scheduling: Scheduling, waits: EndedWaits, places: StepPlaces, r
     of_stack = np.full(len(stacks), _NO_BORDER)
     for i, stack in enumerate(stacks.tolist()):
         wait = waits.wait(stack)
-        if _can_be_border(wait):
+        if wait.kind in _BORDERS:
             of_stack[i] = sites.setdefault((places.of(stack), wait.job), len(sites))
     of_wait = np.where(ended.over, of_stack[which], _NO_BORDER)
     counts = np.bincount(of_wait[of_wait != _NO_BORDER], minlength=len(sites))
@@ -101,10 +100,6 @@ def _candidates(scheduling: Scheduling, waits: EndedWaits, places: StepPlaces, r
             candidate = _Candidate(row, is_main, site, job, found, ends, own, *_work(ended, own))
             if _works(candidate):
                 yield candidate
-
-
-def _can_be_border(wait: Wait) -> bool:
-    return wait.kind in _BORDERS and wait.has_user_frames and not wait.lock
 
 
 def _work(ended: Ended, own: Array) -> tuple[int, int, bool]:
