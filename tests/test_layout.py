@@ -81,6 +81,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "tracers/engines/bcc/session.py": "with real programs: tests/live/test_bcc.py",
     "tracers/engines/bcc/tables.py": "maps of the kernel: tests/live/test_bcc.py",
     "tracers/engines/ebpf/capture.py": "declarations, part of the session: tests/tracers/engines/ebpf/test_session.py",
+    "tracers/engines/ebpf/newcomers.py": "part of the session: tests/tracers/engines/ebpf/test_session.py",
     "tracers/engines/ebpf/following.py": "part of the session: tests/tracers/engines/ebpf/test_session.py",
     "tracers/engines/ebpf/measures/ioctl_records.py": "part of the measure: test_ioctl.py beside it",
     "tracers/engines/ebpf/measures/lock_records.py": "layouts of the measure: test_locks.py beside it",

@@ -130,17 +130,31 @@ class Shed(Remark):
     """Part of a measure that was left out from some time on, because the trace cost too much."""
 
     what: str
-    """``samples``, ``calls``, ``page faults``, ``waker stacks``, ``wakers``, ``locks``, ``ioctls``."""
+    """``samples``, ``calls``, ``page faults``, ``wait stacks``, ``waker stacks``, ``wakers``, ``locks``, ``ioctls``."""
     at: int
-    """ns from the beginning of the trace."""
+    """ns from the beginning of the trace, or of the interval."""
     times: int
-    """Factor by which samples are rarer than at the beginning; 0 for others."""
+    """Factor by which samples, or user stacks of waits, are rarer than at the beginning; 0 for others."""
     frequency: int
     """Samples per second at the beginning; 0 for others."""
     functions: tuple[tuple[str, int], ...]
     """Functions that lost their probes, and their calls per second until then; () for others."""
     more: int
     """Number of functions that are not named."""
+    within: int = 0
+    """Waits that are meant: of threads that had waited less than so many ns before; 0: all, or something else."""
+    before: int = 0
+    """ns from then to the beginning of the interval, if it was left out in an earlier one and still is; else 0."""
+
+
+@dataclass(frozen=True)
+class Joined(Remark):
+    """A process that was not chosen, and was traced from some time on, since traced ones waited for it."""
+
+    name: str
+    pid: int
+    at: int
+    """ns from the beginning of the trace."""
 
 
 @dataclass(frozen=True)
@@ -251,6 +265,7 @@ CODES: dict[str, type[Remark]] = {
     "probes-cost": ProbesCost,
     "trace-cost": TraceCost,
     "shed": Shed,
+    "joined": Joined,
     "frames-nameless": FramesNameless,
     "switches-unseen": SwitchesUnseen,
     "tables-full": TablesFull,

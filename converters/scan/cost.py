@@ -10,9 +10,9 @@ from ..base.text import json_text
 from ..base.units import share
 from ..facts import thresholds
 from ..model.remarks import Comment, Shed, TraceCost
-from ..phrases.remarks import shed_in_words
+from ..phrases.remarks import shed_in_words, shed_since
 
-_MILLION, _NSEC = 1_000_000, 1_000_000_000
+_MILLION = 1_000_000
 _AT_LEAST = "What was left out was measured until then: its shares are at least those told."
 _COVERED = {"waker stacks": "wakers"}
 """Things that are not told if something else that was left out at the same time includes them."""
@@ -26,6 +26,13 @@ def cost_lines(comments: Iterable[Comment]) -> list[str]:
     return lines + list(_left_out(each for each in comments if isinstance(each, Shed)))
 
 
+def cost_notes(comments: Iterable[Comment]) -> list[str]:
+    """What a line on an interval has of it: a cost above the budget, and what was left out and when; without the end of
+    a sentence."""
+    lines = cost_lines(each for each in comments if isinstance(each, Shed) or not getattr(each, "is_within", True))
+    return [f"{each[:1].lower()}{each[1:]}".removesuffix(_AT_LEAST).rstrip().removesuffix(".") for each in lines]
+
+
 def _told(cost: TraceCost) -> str:
     of = "of the traced processes' time" if cost.of >= cost.length else "of the time of one core"
     budget = "" if cost.is_within else f", more than the budget of {cost.budget / 10_000:g} %"
@@ -36,15 +43,16 @@ def _told(cost: TraceCost) -> str:
 
 
 def _left_out(found: Iterable[Shed]) -> Iterator[str]:
-    steps = []
-    for at, group in groupby(found, lambda each: each.at):
+    steps, is_own = [], False
+    for _, group in groupby(found, lambda each: each.at - each.before):
         together = list(group)
         whats = {each.what for each in together}
         words = [shed_in_words(each) for each in together if _COVERED.get(each.what) not in whats]
-        steps.append(f"from second {at / _NSEC:.1f} on: {', '.join(words)}")
+        steps.append(f"{shed_since(together[0])}: {', '.join(words)}")
+        is_own |= not together[0].before
     if steps:
         text = "; ".join(steps)
-        yield f"{text[:1].upper()}{text[1:]}. {_AT_LEAST}"
+        yield f"{text[:1].upper()}{text[1:]}.{f' {_AT_LEAST}' if is_own else ''}"
 
 
 def cost_json(comments: Iterable[Comment]) -> dict[str, Any]:
@@ -79,8 +87,9 @@ def _cost(costs: list[TraceCost]) -> dict[str, Any]:
 def _shed(each: Shed) -> dict[str, Any]:
     return {
         "what": json_text(each.what),
-        "at_ns": each.at,
+        "at_ns": each.at - each.before,
         "times_rarer": each.times or None,
+        "within_ns": each.within or None,
         "functions": [{"name": json_text(name), "calls_per_second": rate} for name, rate in each.functions],
         "more_functions": each.more,
     }

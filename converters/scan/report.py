@@ -20,7 +20,7 @@ from ..summary.figures import Summary
 from ..summary.judging import read
 from ..summary.sharing import serialised
 from ..summary.summarize import summarize
-from . import over_time
+from . import nameless_code, over_time
 from .cost import cost_json
 from .gpus import Gpus, gpus_told
 from .host import Host, host_of, sentences
@@ -90,7 +90,8 @@ def report_of(profile: Profile, chosen: Whom | None = None, awake: Collection[in
     steps = paces((*summary.steps, *profile.found_steps), known.facts, [each.job for each in jobs.reports])
     outside = outsiders(summary.shared, profile.duration_ns, [each.job for each in jobs.reports])
     host = host_of(profile, graph, summary.shared, outside)
-    told = (*outside, *_findings(known.facts, summary), *sentences(host))
+    nameless = nameless_code.sentences(known.facts, concerns)
+    told = (*outside, *_findings(known.facts, summary), *nameless, *sentences(host))
     findings = told[: thresholds.FINDINGS]
     return Report(
         replace(summary, next_step=step), processes, findings, host, jobs, gpus, known.facts, len(concerns), steps

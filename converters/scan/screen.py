@@ -21,6 +21,7 @@ from .hot import Hot
 from .over_time import OverTime, legend
 from .process_verdicts import Ender, ProcessVerdict, idle_names
 from .report import Report
+from .scanned import scanned
 from .step_lines import pace_lines
 
 if TYPE_CHECKING:
@@ -93,9 +94,7 @@ def _host_line(report: Report) -> Text:
     from rich.text import Text
 
     summary = report.summary
-    number = sum(len(each.pids) for each in report.processes)
     where = f" on {printable(summary.host)}" if summary.host else ""
-    scanned = f"Scanned {plural(number, 'process')} with {plural(summary.times.threads, 'thread')}"
     cores = frozenset().union(*(each.cpus for each in summary.contention))
     used = ""
     if cores and summary.duration_ns:
@@ -103,7 +102,7 @@ def _host_line(report: Report) -> Text:
         on_cpu = sum(each.on_cpu for each in summary.contention) / summary.duration_ns
         used = f": {on_cpu:.2f} of {plural(len(cores), 'core')} used, {wanted:.2f} wanted"
     about = f"; the first sentence is about {count(report.concerned)} of them" if report.concerned else ""
-    return Text(f"{scanned} for {duration(summary.duration_ns)}{where}{used}{about}")
+    return Text(f"Scanned {scanned(report)} for {duration(summary.duration_ns)}{where}{used}{about}")
 
 
 def _table(rows: Sequence[ProcessVerdict], trace: int) -> Table:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import struct
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ....converters.model.remarks import TRACER
@@ -87,6 +88,25 @@ class Window(NamedTuple):
         return sum(self.parts.values()) / self.whole if self.traced else 0.0
 
 
+def together(windows: Sequence[Window]) -> Window:
+    """Windows as a single one."""
+    parts = Counter[str]()
+    for each in windows:
+        parts.update(each.parts)
+    return Window(sum(each.traced for each in windows), parts, sum(each.length for each in windows))
+
+
+class Spent(NamedTuple):
+    """Cost of a trace, or of an interval of one; times in ns."""
+
+    parts: Mapping[str, float]
+    """Cost by part, with `TRACER`."""
+    traced: int
+    """Time of traced threads on cores."""
+    length: int
+    """Time for which it was measured."""
+
+
 class Meter:
     """Measures the cost of the programs of ``loaded``. `poll` is called several times a second."""
 
@@ -99,7 +119,8 @@ class Meter:
     ) -> None:
         """``helpers``: the tracer's other processes. ``stepped``: number of calls so far of functions at which the
         kernel steps."""
-        self._loaded, self._helpers, self._stepped, self._now = loaded, helpers, stepped, now
+        self._loaded, self._stepped, self._now = loaded, stepped, now
+        self._ours = Helpers(helpers)
         self._times = RunTimes(loaded.programs.values())
         self._next = 0.0
         self._began: tuple[Clocks, Mapping[str, Runs], int] | None = None
@@ -154,8 +175,22 @@ class Meter:
         return self._windows >= LEAST_WINDOWS
 
     def forget(self) -> None:
-        """Something was left out: what windows showed before is not what the rest costs."""
+        """Something was left out, or an interval begins: what windows showed before is not what the rest costs. It is
+        taken for that until the next window has ended."""
         self._seen, self._seen_traced = {}, 0
+
+    def hurry(self) -> None:
+        """The next window begins now."""
+        self._next = min(self._next, self._now())
+
+    def cut(self) -> Spent:
+        """An interval ends; returns its cost. A window that goes on counts in the next one."""
+        if self._shares and self._before:
+            self._add(self._clocks())
+        spent = Spent(self.parts, self.traced, self.length)
+        self.parts, self.traced, self.length = {}, 0, 0
+        self.forget()
+        return spent
 
     def finish(self) -> None:
         """The trace ends."""
@@ -164,6 +199,7 @@ class Meter:
         self._times.end()
         if self._shares and self._before:
             self._add(self._clocks())
+        self._before = None
 
     def _end(self, began: tuple[Clocks, Mapping[str, Runs], int]) -> Window:
         clocks, runs, stepped = began
@@ -199,7 +235,25 @@ class Meter:
         now = time.monotonic_ns()
         cores = (_CORE.unpack(value) for value in self._loaded.find_map("core_times").percpu(0))
         traced = sum(total + (max(now - since, 0) if since else 0) for since, total in cores)
-        return Clocks(traced, time.process_time_ns() + sum(map(_cpu_of, self._helpers())), _idle())
+        return Clocks(traced, time.process_time_ns() + self._ours.time(), _idle())
+
+
+class Helpers:
+    """The tracer's other processes."""
+
+    def __init__(self, pids: Callable[[], Iterable[int]]) -> None:
+        self._pids = pids
+        self._times: dict[int, int] = {}
+        """Times on cores of those that ran at the last look, in ns."""
+        self._gone = 0
+        """Times of those that have ended since, as they were last seen."""
+
+    def time(self) -> int:
+        """Time on cores in ns of all of them so far, those that have ended included: it never becomes less."""
+        before, self._times = self._times, {pid: _cpu_of(pid) for pid in self._pids()}
+        # An id can come back.
+        self._gone += sum(ns for pid, ns in before.items() if self._times.get(pid, 0) < ns)
+        return self._gone + sum(self._times.values())
 
 
 def parts_of(programs: Mapping[str, Runs], stepped: int) -> dict[str, int]:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ....converters.model.remarks import Comment
-from ...base import procfs
 from ...base.conditions import Conditions
 from ...base.file_locks import FileLocks
 from ...base.interrupts import Interrupts
@@ -37,6 +36,8 @@ from .lock_rows import lock_rows
 from .measures.protocol import Collector, Ended, rows_of
 from .measures.recorded_spans import recorded_by
 from .measures.registry import has_waits
+from .newcomers import Newcomers
+from .peers import Peers
 from .preparing import Preparation, check_start, expect_files
 from .probes import Probes
 from .sliced import slices_by_process
@@ -50,12 +51,8 @@ _POLL = 0.1
 """Seconds between two looks at the rings."""
 _QUIET = 0.004
 """Seconds after a look at the rings in which events do not wake us, so that many do not keep us busy."""
-_LOOK_SHARE = 0.1
-"""Maximum share of time spent looking for new processes of the scope: a host may have thousands."""
 _MEANWHILE = 0.05
 """Maximum seconds spent on following processes between two looks at the rings and tables."""
-_ADOPT_SLICE = 0.05
-"""Seconds spent on reading maps of processes between two looks at the rings."""
 
 
 class Session:
@@ -78,7 +75,6 @@ class Session:
         self._following = Following(self._scope, self._spaces, self._conditions, self._to_adopt)
         self._notes: list[Comment] = []
         self._costing = Costing(engine, budget, self._own_processes)
-        self._next_look = 0.0
         self._bounds: Bounds | None = None
         """Once the trace begins."""
         self._folding: Folding | None = None
@@ -94,6 +90,7 @@ class Session:
             self._unwinding = Unwinding(engine, self._spaces, options.unwind_bytes)
         self._interpreters = Interpreters(engine, self._spaces, self._unwinding)
         self._objects = WaitedFor()
+        self._newcomers = Newcomers(engine, self._following, Peers(engine, self._objects, self._own_processes))
 
     def cut_into(self, intervals: Intervals, publish: Callable[[Capture], None]) -> None:
         """Cuts the trace: at the end of each interval, `run` calls ``publish`` with it, in a process of its own; what
@@ -154,7 +151,7 @@ class Session:
                 self._poll(sink)
                 part = self._keep_within(bounds, sink, part, on_poll)
             self._file_locks.finish()
-            self._notes += self._costing.finish()
+            self._costing.finish()
             if not interrupts.requested and ends.reached():
                 await_last_switches(self._engine, sink)
             if self.intervals and (at := self.intervals.withdraw()):
@@ -196,6 +193,7 @@ class Session:
             self.intervals.note(threads)
         # A program that ran when the others were stopped may have counted a switch that came a little later.
         end = max(self._engine.stopped, *(record.end for record in threads), 0)
+        self._costing.cut(end)
         capture = self._capture(sink, threads, part, end)
         if self._process_events:
             self._process_events.close()
@@ -208,6 +206,7 @@ class Session:
             # Waits for programs that began before the boundary.
             bounds.patiently(functools.partial(collector.read, engine.object))
         without_event = engine.without_event(at)
+        self._costing.cut(at)
         engine.consume()
         self._follow_processes()
         self._catch_up(sink)
@@ -228,6 +227,7 @@ class Session:
         if self._folding:
             self._folding.reset()
         self._file_locks.next()
+        self._newcomers.cut(at)
         self._following.forget(threads)
         lost = self._process_events.lost if self._process_events else 0
         return Part(at, part.wall + at - part.began, engine.counters(), lost)
@@ -247,7 +247,7 @@ class Session:
             self._unwinding.begin()
         if bounded and not seeds:
             raise self._scope.untraceable()
-        self._take_in(seeds)
+        self._newcomers.take_in(seeds)
         self._costing.begin()
         return Part(self._engine.began, wall, counters)
 
@@ -271,39 +271,10 @@ class Session:
             self._unwinding.poll()
         self._interpreters.poll()
         self._objects.poll()
-        if self._scope.grows and time.monotonic() >= self._next_look:
-            self._look_for_newcomers()
-        self._adopt_some()
-        for collector in self._engine.options.collectors:
-            self._to_adopt.extend(pid for pid in collector.newcomers() if pid not in self._spaces.processes)
+        self._newcomers.poll(lambda: self._unwinding.loader.pids if self._unwinding else ())
         self._conditions.poll()
         self._file_locks.poll()
         self._costing.poll()
-
-    def _look_for_newcomers(self) -> None:
-        begin = time.monotonic()
-        self._scope.tgids &= set(procfs.pids())
-        if self._unwinding:
-            self._scope.ours |= self._unwinding.loader.pids
-        if newcomers := self._scope.newcomers():
-            self._scope.tgids |= newcomers
-            self._take_in(self._engine.seed())
-        end = time.monotonic()
-        self._next_look = end + (end - begin) / _LOOK_SHARE
-
-    def _take_in(self, threads: list[tuple[int, int]]) -> None:
-        known = self._spaces.processes
-        tgids = {tgid for _, tgid in threads}
-        self._to_adopt.extend(sorted(tgids - known.keys()))
-        # Mappings of known processes were read before the trace began, but not their conditions.
-        self._conditions.look_soon(sorted(tgids & known.keys()))
-        if len(self._to_adopt) <= 64:
-            self._adopt_some()
-
-    def _adopt_some(self) -> None:
-        until = time.monotonic() + _ADOPT_SLICE
-        while self._to_adopt and time.monotonic() < until:
-            self._following.adopt(self._to_adopt.popleft())
 
     def _follow_processes(self) -> None:
         events = self._process_events.poll() if self._process_events else ()
@@ -363,7 +334,11 @@ class Session:
             elif pid < NO_PID:
                 self._spaces.adopt(pid)
         traced = {record.thread.key.tgid for record in threads}
-        remarks = [*self._scope.remarks(traced), *(self.intervals.remarks() if self.intervals else ())]
+        remarks = [
+            *self._newcomers.remarks(part.began),
+            *self._scope.remarks(traced),
+            *(self.intervals.remarks() if self.intervals else ()),
+        ]
         return Capture(
             part.began,
             end,
@@ -377,7 +352,12 @@ class Session:
             (self._process_events.lost if self._process_events else 0) - part.lost_process_events,
             lives,
             self._spaces,
-            [*self._notes, *remarks, *(remark for collector in collectors for remark in collector.remarks())],
+            [
+                *self._notes,
+                *self._costing.told,
+                *remarks,
+                *(remark for collector in collectors for remark in collector.remarks()),
+            ],
             self._launch.poll() if self._launch else None,
             ends,
             self._unwinding.counts if self._unwinding else None,

@@ -199,7 +199,7 @@ class CallsCollector(Summed):
         self._slow.drain(self.slot)
 
     def stepped_calls(self) -> int:
-        return self.leaving.stepped_calls(self.probed) if self.leaving and self.probed else 0
+        return self.leaving.stepped_calls(self.probed, self.slot) if self.leaving and self.probed else 0
 
     def _call_sums(self) -> CallSums:
         if self._sums is None:
