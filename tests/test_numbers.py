@@ -83,6 +83,7 @@ ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
     "scan/page/data.py": ("version; ns of a millisecond", (1, 1_000_000)),
     "scan/page/evidence.py": ("rows of a page", (200, 5, 12, 8, 4)),
     "scan/page/graph.py": ("bound of a page", (200_000,)),
+    "scan/page/steps.py": ("rows of a page", (1_000,)),
     "scan/page/jobs.py": ("rows of a page", (1_000,)),
     "scan/page/lanes.py": (
         "layout of a block; bound of a page; parts of a chart; thousandths",
@@ -98,6 +99,7 @@ ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
     "summary/render.py": ("ns of a second", (NS,)),
     "summary/sharing_table.py": ("digits that are printed", (200,)),
     "summary/ended_waits.py": ("bits of a key; the row of no thread", (32, 1)),
+    "summary/found_steps.py": ("number of no place", (1,)),
     "summary/step_makers.py": ("threads that pass something on, one after the other", (3,)),
     "summary/steps.py": ("the percentile that is told", (90,)),
     "summary/steps_table.py": ("width; columns; digits that are printed", (160, 8, 99.5)),
