@@ -88,7 +88,7 @@ def test_a_storm_of_switches_loses_stacks_of_waits_and_wakers(tmp_path: Path) ->
     ended, made, profile = scan(tmp_path / "scan.d", "1%", FOLDER / "futex_pingpong", 200_000)
     check_accounts(profile)
     whats = [each["what"] for each in made["shed"]]
-    assert {"wait stacks", "waker stacks"} <= set(whats)
+    assert {"stacks", "waker stacks"} <= set(whats)
     assert made["cost"]["share"] > 0.01
     assert "more than the budget of 1 %" in ended.out
     assert "user stacks of one in 16 waits" in ended.out
@@ -117,7 +117,7 @@ def test_each_interval_tells_what_it_cost_and_what_is_still_left_out(tmp_path: P
     whole = sum(each["duration_ns"] for each in intervals)
     assert sum(each["cost"]["traced_ns"] for each in told) < 3 * whole, "of its threads, and each time once"
     shed = {each["what"]: each["at_ns"] for one in intervals for each in one["shed"] if each["at_ns"] >= 0}
-    assert "wait stacks" in shed
+    assert "stacks" in shed
     last = {each["what"]: each["at_ns"] for each in intervals[-1]["shed"]}
     assert last.keys() == shed.keys(), "it is told in each interval from then on"
     assert any(at < 0 for at in last.values())

@@ -189,8 +189,8 @@ def test_in_a_storm_of_switches_waits_lose_their_stacks_in_two_steps() -> None:
         gaps.append(loaded.storm_gap)
     assert gaps == [0, 1_000_000, 1_000_000, (1 << 64) - 1, (1 << 64) - 1, (1 << 64) - 1]
     assert of.done == [
-        Shed("wait stacks", AT, 16, 0, (), 0, 1_000_000),
-        Shed("wait stacks", AT, 16, 0, (), 0),
+        Shed("stacks", AT, 16, 0, (), 0, 1_000_000),
+        Shed("stacks", AT, 16, 0, (), 0),
     ]
 
 
@@ -198,7 +198,7 @@ def test_the_stacks_of_a_storm_go_before_wakers_and_other_stacks_after_locks() -
     of, loaded = shedder(0.01)
     for _ in range(2):
         of.judge(window(waits=0.04, wakers=0.02, locks=0.02), AT)
-    assert whats(of) == ["wait stacks", "waker stacks", "wakers", "locks"]
+    assert whats(of) == ["stacks", "waker stacks", "wakers", "locks"]
     assert of.done[0].within == 0, "both steps at once"
     assert (loaded.shed, loaded.storm_gap) == (7, (1 << 64) - 1)
 
