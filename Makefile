@@ -48,8 +48,8 @@ $(NO_FRAME_POINTERS:%=build/workloads/%.o): WORKLOAD_CFLAGS := -std=gnu11 $(UNWI
 TIMED := tests/diagnoses tests/hostile tests/live tests/vm tests/workloads
 # Those of them that look at counts, names, stacks and messages, or at times by the clock of the program itself: what
 # runs beside changes none of it. Two at a time.
-BESIDE := $(patsubst %,tests/live/test_%.py,any_library answer_again around ask ask_events asleep bcc bounds call_tables command cuda \
-	cuda_ioctls demo embedded eu_stack events func intervals ioctl jobs kernel_addresses names networks postgres \
+BESIDE := $(patsubst %,tests/live/test_%.py,any_library answer_again around ask ask_events asleep bcc bounds call_tables command compare cuda \
+	cuda_ioctls demo embedded eu_stack events func intervals ioctl jobs kernel_addresses names networks peers postgres \
 	privileges python python_clients python_steps python_storm ranks robust runtimes scan_live scan_page \
 	scan_watch scope_of_command spans sub_interpreters sudo timeline unwind wait_limits wait_objects wrong_input) \
 	tests/workloads/test_workload_stacks.py

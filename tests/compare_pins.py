@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from compare_profiles import run, with_steps
+from compare_profiles import run, runs, side, with_steps
 from stallscope.converters.model import Profile
 from stallscope.converters.model.slices import SliceSpent, ThreadSlices
-from stallscope.converters.scan.compare.comparing import Change, compare
+from stallscope.converters.scan.compare.changes import Change
+from stallscope.converters.scan.compare.comparing import compare
 from stallscope.converters.scan.compare.intervals import Key, intervals_of
+from stallscope.converters.scan.compare.judgement import probability
 from summary_profiles import MS, SECOND
 
 
 def differs_by(x: float) -> bool:
     """Whether a difference of so many s per s is told."""
-    return bool(compare([run(100)], [run(100 + round(x * 1_000))]).told)
+    return bool(compare(runs(100), runs(100 + round(x * 1_000))).told)
 
 
 def by_chance(x: float) -> bool:
     """Whether a difference that has this probability without a change is one."""
-    return Change(Key("train", None, "lock"), 0.1, 0.4, 0.01, x).is_change
+    return Change(Key("train", None, "lock"), side(0.1), side(0.4), chance=x).is_change
+
+
+def has_digits(x: float) -> bool:
+    """Whether this probability is told with its first digit."""
+    return probability(x) == f"p = {x:.1g}"
+
+
+def are_runs_enough(x: float) -> bool:
+    return compare(runs(100, round(x)), runs(400)).judged
 
 
 def has_last(x: float) -> bool:

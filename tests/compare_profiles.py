@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from stallscope.converters.model import Profile, ValueType
 from stallscope.converters.model.sites import Site
 from stallscope.converters.model.slices import SliceSpent, ThreadSlices
 from stallscope.converters.model.steps import Spent, Steps, StepWait
+from stallscope.converters.scan.compare.changes import Side
 from summary_profiles import MS, SECOND
 
 NOISE = (3, -2, 0, 5, -4, 1, -1, 2, -3, 4)
@@ -29,6 +32,16 @@ def run(
         spent = [SliceSpent("lock", waits, place or ("step", name), "futex_wait"), SliceSpent("cpu", runs)]
         profile.slices.append(ThreadSlices(name, name, pid, pid, SECOND, 0, spent))
     return profile
+
+
+def side(*rates: float) -> Side:
+    """Runs with these rates, whose slices are all alike."""
+    return Side(rates, min(rates), max(rates))
+
+
+def runs(blocked_ms: int, number: int = 3, **given: Any) -> list[Profile]:
+    """As many runs as are needed for a test, whose means are a ms apart."""
+    return [run(blocked_ms + i - 1, shift=i, **given) for i in range(number)]
 
 
 def with_steps(

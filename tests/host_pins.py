@@ -34,6 +34,15 @@ def is_limited(x: float) -> bool:
     return "limited by power cap" in " ".join(Gpus([gpu]).lines())
 
 
+def is_own_shortage(resource: str, x: float) -> bool:
+    """Whether a resource is short for a thread that waits for it for this share of the trace."""
+    made = Profile([ValueType("blocked", "nanoseconds")], duration_ns=TEN)
+    made.pressure = [Pressure(resource, 9 * SECOND, 0, TEN)]
+    runnable, blocked = (round(x * TEN), 0) if resource == "cpu" else (0, round(x * TEN))
+    made.threads = [ThreadTimes(1, "a", 1, "a", TEN, 0, runnable, {"uninterruptible": blocked})]
+    return bool(sentences(host_of(made, None)))
+
+
 def is_short(resource: str, x: float) -> bool:
     return bool(said(Pressure(resource, round(x * TEN), 0, TEN)))
 

@@ -11,6 +11,7 @@ from stallscope.converters.facts.ranks import ranks_of
 from stallscope.converters.facts.runs import add_up_runs
 from stallscope.converters.facts.started import started_processes, with_waits_for_started
 from stallscope.converters.facts.thread_roles import roles_of
+from stallscope.converters.facts.timed_selects import with_timed_selects
 from stallscope.converters.facts.wait_sums import LOST, Place, add_up_waits, merged_threads
 from stallscope.converters.facts.waits import wait_of
 from stallscope.converters.facts.waits_for_servers import with_waits_for_servers
@@ -201,7 +202,7 @@ def facts_of(profile: Profile, pools: Callable[[], Collection[int]] | None = Non
     started = started_processes(threads)
     objects = {each.id: each for each in profile.objects}
     sums = with_waits_for_started(add_up_waits(profile, threads), threads, started)
-    sums = with_waits_for_servers(sums, objects)
+    sums = with_timed_selects(with_waits_for_servers(sums, objects), objects)
     columns = {value_type.name for value_type in profile.value_types}
     runs = add_up_runs(profile, threads) if "samples" in columns else {}
     known = Beside(

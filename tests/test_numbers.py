@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from stallscope.converters.facts import thresholds
+from stallscope.converters.facts.threshold_types import Limit
 
 PACKAGES = Path(__file__).resolve().parents[1] / "converters"
 TABLE = "facts/thresholds.py"
@@ -62,9 +63,12 @@ ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
     "summary/outliers.py": ("standard deviations of a median deviation; digits of a share", (1.4826, 10**6, 10**6)),
     "scan/compare/graph.py": ("ns of a second", (NS,)),
     "scan/compare/locks.py": ("ns of a second", (NS,)),
-    "scan/compare/steps.py": ("ns of a millisecond", (1e6,)),
-    "scan/compare/statistic.py": ("numbers of the formula of a test", (12, 3, 0.5)),
-    "scan/compare/telling.py": ("version of the JSON", (1,)),
+    "scan/compare/steps.py": ("ns of units of time", (1e9, 1e6, 1e3)),
+    "scan/compare/statistic.py": (
+        "bounds of a numeric method; share of cases outside of a margin",
+        (1e-300, 1e-14, 10_000, 64, 1e6, 0.05),
+    ),
+    "scan/compare/telling.py": ("version of the JSON", (2,)),
     "scan/conditions/figures.py": ("ns of a second", (NS,)),
     "scan/conditions/lexer.py": ("bounds of a text", (40, 1_000)),
     "scan/conditions/parser.py": ("bound of work", (50,)),
@@ -92,6 +96,9 @@ ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
     "scan/screen.py": ("lines", (40,)),
     "summary/render.py": ("ns of a second", (NS,)),
     "summary/sharing_table.py": ("digits that are printed", (200,)),
+    "summary/ended_waits.py": ("bits of a key; the row of no thread", (32, 1)),
+    "summary/step_makers.py": ("threads that pass something on, one after the other", (3,)),
+    "summary/steps.py": ("the percentile that is told", (90,)),
     "summary/steps_table.py": ("width; columns; digits that are printed", (160, 8, 99.5)),
     "summary/summarize.py": ("index", (3,)),
     "summary/tables.py": ("width", (110,)),
@@ -163,7 +170,7 @@ def test_numbers_elsewhere_are_those_of_modules() -> None:
 
 
 @pytest.mark.parametrize(("name", "limit"), thresholds.limits().items())
-def test_each_limit_has_a_unit_and_a_reason(name: str, limit: thresholds.Limit) -> None:
+def test_each_limit_has_a_unit_and_a_reason(name: str, limit: Limit) -> None:
     assert limit.unit
     assert limit.reason.endswith(".")
     assert repr(limit) == f"Limit({int(limit)}, {limit.unit!r})"

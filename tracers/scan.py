@@ -50,6 +50,7 @@ LEFT_OUT = {"samples": "oncpu", "wakers": "wakeup", "locks": "locks", "ioctls": 
     metavar="MEASURE",
     help=f"Leave out a measure (repeatable): {', '.join(LEFT_OUT)}.",
 )
+@click.option("--no-peers", is_flag=True, help="Trace only what was chosen, not also what it waits for.")
 @budgets.budget_option
 @click.option(
     "--from",
@@ -63,7 +64,8 @@ LEFT_OUT = {"samples": "oncpu", "wakers": "wakeup", "locks": "locks", "ioctls": 
     nargs=2,
     multiple=True,
     metavar="BEFORE AFTER",
-    help="Compare two runs: folders or captures that -o has written (repeatable: more runs). Traces nothing.",
+    help="Compare runs: folders or captures that -o has written. From three of each on, noise is told from change: "
+    "--compare A1,A2,A3 B1,B2,B3. Traces nothing.",
 )
 @click.option(
     "--nvml",
@@ -95,6 +97,7 @@ def main(**given: Any) -> int:
     if given["duration"] is None and not given["command"] and not goes_on:
         given["duration"] = SECONDS
     scope = options.make_scope(given)
+    scope.peers = not given["no_peers"]
     measures = _measures({LEFT_OUT[each] for each in given["without"]})
     if not goes_on and not given.get("every"):
         measures = _sliced(measures, given["duration"])

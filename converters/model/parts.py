@@ -20,7 +20,10 @@ OF_THREADS = (
     *("pressure", "interrupts", "core_threads", "gpus"),
 )
 """Accounts, and what samples refer to: they stay when samples are left out."""
-OF_SAMPLES = ("calls", "shared", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil", "steps")
+OF_SAMPLES = (
+    *("calls", "shared", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil"),
+    *("steps", "found_steps"),
+)
 """Names of the parts that were measured beside the samples: of no use without all samples."""
 NAMES = (*OF_THREADS, *OF_SAMPLES)
 
@@ -42,6 +45,7 @@ TEXTS: dict[tuple[str, str], str] = {
             ("FileLock", "owner"),
             ("GilTimes", "process"),
             ("Steps", "process"),
+            ("Maker", "process"),
             ("ObjectEnd", "process"),
             ("ObjectPeer", "process"),
             ("ThreadSlices", "process"),
@@ -56,6 +60,7 @@ TEXTS: dict[tuple[str, str], str] = {
             ("LockThread", "thread"),
             ("GilThread", "thread"),
             ("Steps", "thread"),
+            ("Maker", "thread"),
             ("ThreadSlices", "thread"),
             ("CoreThread", "thread"),
         ),

@@ -84,6 +84,8 @@ class Profile:
     """Name of the value that is shown unless another is requested; "" is the first one that is a sum."""
     steps: list[Steps] = field(default_factory=list)
     """Steps of functions that the user named; dropped when samples are left out."""
+    found_steps: list[Steps] = field(default_factory=list)
+    """Steps that nobody named, see `Steps.found`; empty if they were not looked for."""
     scheduling: Scheduling | None = None
     """The scheduler's events, if recorded; dropped when the samples are changed."""
     calls: list[CallTimes] = field(default_factory=list)

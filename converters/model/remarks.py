@@ -149,6 +149,16 @@ class Shed(Remark):
 
 
 @dataclass(frozen=True)
+class Joined(Remark):
+    """A process that was not chosen, and was traced from some time on, since traced ones waited for it."""
+
+    name: str
+    pid: int
+    at: int
+    """ns from the beginning of the trace."""
+
+
+@dataclass(frozen=True)
 class FramesNameless(Remark):
     """Files of frames without a name."""
 
@@ -256,6 +266,7 @@ CODES: dict[str, type[Remark]] = {
     "probes-cost": ProbesCost,
     "trace-cost": TraceCost,
     "shed": Shed,
+    "joined": Joined,
     "frames-nameless": FramesNameless,
     "switches-unseen": SwitchesUnseen,
     "tables-full": TablesFull,

@@ -114,6 +114,11 @@ def shed_in_words(remark: remarks.Shed) -> str:
     return f"without {_SHED.get(remark.what, remark.what)}"
 
 
+def _joined(remark: remarks.Joined) -> str:
+    when = f"from second {remark.at / _NSEC:.1f} on"
+    return f"{remark.name} (pid {remark.pid}) was traced, too, {when}: others wait for it; --no-peers leaves it out"
+
+
 def _frames_nameless(remark: remarks.FramesNameless) -> str:
     where = ", ".join(f"{number} in {place}" for place, number in remark.places)
     return f"{NAMELESS}: {where}{f', {remark.elsewhere} elsewhere' if remark.elsewhere else ''}"
@@ -160,6 +165,7 @@ _WORDS: dict[type[remarks.Remark], Callable[[Any], str]] = {
     remarks.ProbesCost: _probes_cost,
     remarks.TraceCost: _trace_cost,
     remarks.Shed: _shed,
+    remarks.Joined: _joined,
     remarks.FramesNameless: _frames_nameless,
     remarks.SwitchesUnseen: _switches_unseen,
     remarks.TablesFull: lambda _: "the kernel side's tables were full: raise --table-size, or trace fewer processes",

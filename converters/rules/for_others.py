@@ -73,6 +73,8 @@ def saves(kind: str) -> float:
 
 
 def _saves(effect: Finding, facts: Facts) -> float:
+    if is_for_sleep(facts, effect):
+        return thresholds.FOR_WORK_SAVES
     if are_for_work(facts, effect.threads, effect.places):
         return thresholds.FOR_WORK_SAVES
     if effect.kind != EVENTS and _may_be_for_work(effect, facts):
@@ -80,6 +82,12 @@ def _saves(effect: Finding, facts: Facts) -> float:
     if effect.kind == EVENTS and waits_beside_work(effect, facts):
         return thresholds.EVENTS_BESIDE_WORK_SAVE
     return saves(effect.kind)
+
+
+def is_for_sleep(facts: Facts, effect: Finding) -> bool:
+    """Whether children are waited for that mostly sleep: a shell sleeps by way of them."""
+    cause = cause_of(facts, effect) if effect.kind == CHILD else None
+    return cause is not None and cause.kind == SLEEP
 
 
 def _may_be_for_work(effect: Finding, facts: Facts) -> bool:
@@ -98,6 +106,8 @@ def _confidence(effect: Finding, cause: Finding | None, facts: Facts) -> float:
         return _saves(effect, facts)
     if _may_be_for_work(effect, facts):
         return thresholds.UNKNOWN_SAVES
+    if is_for_sleep(facts, effect):
+        return thresholds.FOR_WORK_SAVES
     # What others of its process wait for in the same place tells nothing of a main thread that never moved.
     mains = [thread for thread in effect.threads if facts.is_main(thread)]
     return thresholds.UNKNOWN_SAVES if not cause and facts.are_still(mains or effect.threads) else 1

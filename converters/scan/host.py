@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..base.text import json_text
@@ -14,6 +14,7 @@ from ..facts.contention import SECOND
 from ..facts.identity import kernel_id, kernel_ids
 from ..model import Profile, ThreadTimes
 from ..model.pressure import ALL, CPU, IO, IRQ, MEMORY, RESOURCES, STOLEN, Interrupts, Pressure
+from ..model.states import UNINTERRUPTIBLE
 from ..model.waits_for import PROCESS, THREAD, WaitGraph
 from ..summary.sharing import Shared
 from . import interrupted
@@ -68,6 +69,8 @@ class Host:
     """Cores from which time was taken, those with most first; () of old captures."""
     outsiders: tuple[str, ...] = ()
     """Sentences on processes outside of a job that its ranks wait for."""
+    own: Mapping[str, int] = field(default_factory=dict)
+    """Time for which the traced threads themselves waited, by resource."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: shares as fractions of 1, null for what is not known."""
@@ -116,20 +119,32 @@ def host_of(
         contended(shared, profile.locks, profile.file_locks, profile.duration_ns),
         interrupted.cores(profile),
         outsiders,
+        _own(profile.threads),
     )
 
 
 def sentences(host: Host) -> tuple[str, ...]:
     """Sentences on what is short on the host, and what is taken from its cores, if it matters. Unescaped (hostile)."""
     cores = interrupted.sentences(host.cores, host.interrupts)
-    return (*_short(host.pressure), *_taken(host.interrupts), *cores)
+    return (*_short(host), *_taken(host.interrupts), *cores)
 
 
-def _short(found: Sequence[Pressure]) -> list[str]:
-    """Sentences on resources: for each the host, or else the group in which it is shortest."""
+def _own(threads: Iterable[ThreadTimes]) -> dict[str, int]:
+    """Time that these threads waited for cores, and for disks: what waits for a disk cannot be interrupted. Empty if
+    there are none."""
+    threads = list(threads)
+    blocked = sum(each.blocked.get(UNINTERRUPTIBLE, 0) for each in threads)
+    return {CPU: sum(each.runnable for each in threads), IO: blocked} if threads else {}
+
+
+def _short(host: Host) -> list[str]:
+    """Sentences on resources: for each the host, or else the group in which it is shortest; none on what the traced
+    threads hardly wait for."""
     told = []
     for resource in RESOURCES:
-        own = [each for each in found if each.resource == resource and each.elapsed]
+        if host.own.get(resource, host.duration) < thresholds.PRESSURE_OWN * host.duration:
+            continue
+        own = [each for each in host.pressure if each.resource == resource and each.elapsed]
         high = [each for each in own if each.some >= _least(resource) * each.elapsed]
         if not high:
             continue

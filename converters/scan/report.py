@@ -20,7 +20,7 @@ from ..summary.figures import Summary
 from ..summary.judging import read
 from ..summary.sharing import serialised
 from ..summary.summarize import summarize
-from . import over_time
+from . import nameless_code, over_time
 from .cost import cost_json
 from .gpus import Gpus, gpus_told
 from .host import Host, host_of, sentences
@@ -52,7 +52,7 @@ class Report:
     concerned: int = 0
     """Number of processes of which the first verdict tells; 0 if that is not known."""
     steps: Mapping[str, Sequence[Pace]] = field(default_factory=dict)
-    """Steps of threads by function, if some were asked for."""
+    """Steps of threads by function, if some were asked for; else those that were found, by place."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``json.dumps``. Times in ns, shares as fractions of 1, null when unknown."""
@@ -87,10 +87,11 @@ def report_of(profile: Profile, chosen: Whom | None = None, awake: Collection[in
     gpus = gpus_told(profile.gpus, jobs.gpus, jobs.names)
     concerns = concerned(judgement.first) if judgement.first else ()
     graph = known.facts.recorded.graph if known.facts.recorded else None
-    steps = paces(summary.steps, known.facts, [each.job for each in jobs.reports])
+    steps = paces((*summary.steps, *profile.found_steps), known.facts, [each.job for each in jobs.reports])
     outside = outsiders(summary.shared, profile.duration_ns, [each.job for each in jobs.reports])
     host = host_of(profile, graph, summary.shared, outside)
-    told = (*outside, *_findings(known.facts, summary), *sentences(host))
+    nameless = nameless_code.sentences(known.facts, concerns)
+    told = (*outside, *_findings(known.facts, summary), *nameless, *sentences(host))
     findings = told[: thresholds.FINDINGS]
     return Report(
         replace(summary, next_step=step), processes, findings, host, jobs, gpus, known.facts, len(concerns), steps

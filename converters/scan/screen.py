@@ -21,7 +21,8 @@ from .hot import Hot
 from .over_time import OverTime, legend
 from .process_verdicts import Ender, ProcessVerdict, idle_names
 from .report import Report
-from .steps import pace_lines
+from .scanned import scanned
+from .step_lines import pace_lines
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -54,9 +55,10 @@ def _blocks(report: Report, rows: int) -> Iterator[RenderableType]:
         yield Text(printable(sentence), style="bold")
     yield from (Text(), _host_line(report))
     yield from jobs.blocks(report.jobs)
-    yield from (Text(printable(each)) for each in pace_lines(report.steps))
-    yield from (Text(printable(each)) for each in report.gpus.lines())
     held = [each for each in report.processes if each.kind != IDLE]
+    at_work = {pid for each in held for pid in each.pids}
+    yield from (Text(printable(each)) for each in pace_lines(report.steps, at_work))
+    yield from (Text(printable(each)) for each in report.gpus.lines())
     if held:
         yield from (Text(), _table(held[:rows], summary.duration_ns))
         if strips := changing(held[:rows]):
@@ -92,9 +94,7 @@ def _host_line(report: Report) -> Text:
     from rich.text import Text
 
     summary = report.summary
-    number = sum(len(each.pids) for each in report.processes)
     where = f" on {printable(summary.host)}" if summary.host else ""
-    scanned = f"Scanned {plural(number, 'process')} with {plural(summary.times.threads, 'thread')}"
     cores = frozenset().union(*(each.cpus for each in summary.contention))
     used = ""
     if cores and summary.duration_ns:
@@ -102,7 +102,7 @@ def _host_line(report: Report) -> Text:
         on_cpu = sum(each.on_cpu for each in summary.contention) / summary.duration_ns
         used = f": {on_cpu:.2f} of {plural(len(cores), 'core')} used, {wanted:.2f} wanted"
     about = f"; the first sentence is about {count(report.concerned)} of them" if report.concerned else ""
-    return Text(f"{scanned} for {duration(summary.duration_ns)}{where}{used}{about}")
+    return Text(f"Scanned {scanned(report)} for {duration(summary.duration_ns)}{where}{used}{about}")
 
 
 def _table(rows: Sequence[ProcessVerdict], trace: int) -> Table:

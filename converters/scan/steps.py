@@ -1,4 +1,7 @@
-"""Iterations of a job: how many steps a second each process makes, and what its loader of data costs in one."""
+"""Iterations of a job: how many steps a second each process makes, and what its loader of data costs in one.
+
+Steps are calls of functions that the user named, or were found: see `summary.found_steps`.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..base.text import json_text
-from ..base.units import count, duration, plural, share
 from ..facts import thresholds
 from ..facts.facts import Facts
-from ..facts.identity import kernel_id, shown_id
+from ..facts.identity import kernel_id
 from ..facts.jobs import Job
-from ..model.steps import Steps
+from ..model.steps import Found, Reader, Spent, Steps
 from ..rules.place_kinds import kind_of_place
 from ..rules.verdict import SLOW_LOADER
 
@@ -27,6 +29,8 @@ class Pace:
     """Number of its rank; None if it is none."""
     loader: int
     """Time of all its steps, and between them, for which it waits for its loader of data."""
+    reader: Reader | None = None
+    """Threads that end the waits for the next batch, if they are its own, or of processes that it started."""
 
     @property
     def per_second(self) -> float | None:
@@ -63,7 +67,54 @@ class Pace:
             "between_ns": self.steps.between.mean,
             "loader_ns": self.loader_each,
             "without_loader_per_second": self.without_loader,
+            "steps": self.steps.steps.count,
+            "median_ns": self.steps.median,
+            "p90_ns": self.steps.p90,
+            "max_ns": self.steps.max,
+            **_parts_json(self.steps.steps),
+            "found": self.steps.found and _found_json(self.steps, self.steps.found),
+            "reader": self.reader and _reader_json(self.reader),
         }
+
+
+def _parts_json(spent: Spent) -> dict[str, Any]:
+    """Parts of the time of a step: means of all steps."""
+    number = max(spent.count, 1)
+    return {
+        "on_cpu_ns": spent.on_cpu // number,
+        "runnable_ns": spent.runnable // number,
+        "blocked_ns": spent.blocked // number,
+        "waits": [
+            {
+                "frames": [json_text(frame) for frame in wait.site.frames],
+                "kernel_wait": json_text(wait.site.kernel),
+                "time_ns": wait.time // number,
+            }
+            for wait in spent.waits
+        ],
+    }
+
+
+def _found_json(steps: Steps, found: Found) -> dict[str, Any]:
+    return {
+        "frames": [json_text(frame) for frame in found.place.frames],
+        "kernel_wait": json_text(found.place.kernel),
+        "intervals": steps.steps.count,
+        "deviation_ns": found.deviation,
+        "wait_ns": found.waited // max(steps.steps.count, 1),
+        "timed": found.is_timed,
+    }
+
+
+def _reader_json(reader: Reader) -> dict[str, Any]:
+    makers = reader.makers
+    return {
+        "threads": [[kernel_id(each.pid), kernel_id(each.tid)] for each in makers[: thresholds.VERDICT_THREADS]],
+        "number": len(makers),
+        "batches_per_second": reader.per_second,
+        "work_ns": reader.work,
+        "at_most_per_second": reader.at_most,
+    }
 
 
 def paces(found: Iterable[Steps], facts: Facts, jobs: Iterable[Job]) -> dict[str, list[Pace]]:
@@ -72,50 +123,29 @@ def paces(found: Iterable[Steps], facts: Facts, jobs: Iterable[Job]) -> dict[str
     made: dict[str, list[Pace]] = defaultdict(list)
     for each in found:
         if each.steps.count:
-            made[each.name].append(Pace(each, ranks.get(each.pid), _loader(each, facts)))
+            made[each.title].append(Pace(each, ranks.get(each.pid), _loader(each, facts), _own_reader(each, facts)))
     return {name: sorted(of, key=lambda each: (each.per_second or 0, each.steps.pid)) for name, of in made.items()}
+
+
+def _own_reader(steps: Steps, facts: Facts) -> Reader | None:
+    """The reader if all of its threads are of the process, or of those below it: others serve others, too."""
+    reader = steps.reader
+    if reader is None or not all(
+        each.pid == steps.pid or _is_below(each.pid, steps.pid, facts) for each in reader.makers
+    ):
+        return None
+    return reader
+
+
+def _is_below(pid: int, above: int, facts: Facts) -> bool:
+    origin = facts.origins.get(pid)
+    return origin is not None and any(each.pid == above for each in origin.ancestors)
 
 
 def _loader(steps: Steps, facts: Facts) -> int:
     places = facts.waits_of((steps.pid, steps.tid))
     sites = {place.site for place in places if kind_of_place(place) == SLOW_LOADER}
     return sum(wait.time for part in (steps.steps, steps.between) for wait in part.waits if wait.site in sites)
-
-
-def pace_lines(found: Mapping[str, Sequence[Pace]]) -> list[str]:
-    """``train.py:train_step: 1.2 (rank 3) to 2.1 steps a second in 4 ranks; rank 3 waits 310 ms of a step (37.2 %) for
-    its loader of data: with batches always there it would make 1.91.``"""
-    return [_line(name, of) for name, of in list(found.items())[: thresholds.STEP_FUNCTIONS]]
-
-
-def _line(name: str, of: Sequence[Pace]) -> str:
-    known = [each for each in of if each.per_second is not None]
-    if not known:
-        return f"{name}: {plural(sum(each.steps.steps.count for each in of), 'step')}, too few for a rate."
-    slowest, text = known[0], f"{name}: {_rate(known[0])}"
-    if len(known) > 1:
-        text += f" ({_who(slowest)}) to {_rate(known[-1])} steps a second in {_number(known)}"
-    else:
-        text += " steps a second" + (f" in {_who(slowest)}" if len(of) > 1 else "")
-    rate = slowest.without_loader
-    if rate is None:
-        return f"{text}."
-    whose = f"{_who(slowest)} waits" if len(known) > 1 else "it waits"
-    part = slowest.loader_each
-    text += f"; {whose} {duration(part)} of a step ({share(slowest.loader, slowest.loop)}) for its loader of data"
-    return f"{text}: with batches always there it would make {rate:.3g}."
-
-
-def _rate(pace: Pace) -> str:
-    return f"{pace.per_second:.3g}"
-
-
-def _who(pace: Pace) -> str:
-    return f"pid {shown_id(pace.steps.pid)}" if pace.rank is None else f"rank {pace.rank}"
-
-
-def _number(of: Sequence[Pace]) -> str:
-    return f"{count(len(of))} ranks" if all(each.rank is not None for each in of) else plural(len(of), "thread")
 
 
 def paces_json(found: Mapping[str, Sequence[Pace]]) -> list[dict[str, Any]]:

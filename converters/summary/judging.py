@@ -20,6 +20,7 @@ from ..facts.slices import slices_by_thread
 from ..facts.started import started_processes, with_waits_for_started
 from ..facts.thread_roles import roles_of
 from ..facts.timed_locks import with_waits_joined
+from ..facts.timed_selects import with_timed_selects
 from ..facts.wait_sums import Sums, add_up_waits, merged_threads
 from ..facts.waits_for_servers import with_waits_for_servers
 from ..model import Profile
@@ -53,6 +54,7 @@ def read(given: Profile) -> Read:
     sums: Sums = add_up_waits(profile, threads) if names >= OFF_CPU else {}
     objects = {each.id: each for each in profile.objects}
     sums = with_waits_for_servers(with_waits_for_started(sums, threads, started), objects)
+    sums = with_timed_selects(sums, objects)
     runs = add_up_runs(profile, threads) if names >= ON_CPU else {}
     recorded = None
     if sums and has_wakers(given):

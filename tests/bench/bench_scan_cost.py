@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from peers import wait_for_link
 
@@ -122,33 +123,51 @@ def _rate(pattern: str, command: list[str], user: int | None = None) -> float:
     return float(found[1])
 
 
+class Server(NamedTuple):
+    """A server of PostgreSQL with pgbench's tables."""
+
+    pid: int
+    home: Path
+    socket: str
+
+    def command(self, name: str) -> list[str]:
+        """Command line of a program of PostgreSQL that connects to it."""
+        return [f"{self.home}/{name}", "-h", self.socket, "-U", "postgres"]
+
+
 @contextmanager
-def postgres() -> Iterator[Callable[[float], float]]:
-    """pgbench's transactions, 4 clients at a server of its own: transactions per second."""
+def postgres_server() -> Iterator[Server]:
+    """A server of its own, whose user is `NOBODY`."""
     servers = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
     if not servers:
         sys.exit("PostgreSQL is missing: apt-get install postgresql")
     home = servers[-1]
     with tempfile.TemporaryDirectory() as folder:
         os.chown(folder, NOBODY, NOBODY)
-        at = ["-h", folder, "-U", "postgres"]
         data = [f"{home}/initdb", "-D", f"{folder}/data", "-U", "postgres", "-A", "trust", "--no-sync"]
         subprocess.run(data, user=NOBODY, check=True, stdout=NULL, stderr=NULL, cwd="/")
         options = ["-D", f"{folder}/data", "-k", folder, "-c", "listen_addresses=", "-c", "fsync=off"]
-        server = subprocess.Popen([f"{home}/postgres", *options], user=NOBODY, stdout=NULL, stderr=NULL, cwd="/")
+        process = subprocess.Popen([f"{home}/postgres", *options], user=NOBODY, stdout=NULL, stderr=NULL, cwd="/")
+        server = Server(process.pid, home, folder)
         try:
-            while subprocess.run([f"{home}/pg_isready", *at], stdout=NULL, stderr=NULL).returncode:
-                if server.poll() is not None:
+            while subprocess.run(server.command("pg_isready"), stdout=NULL, stderr=NULL).returncode:
+                if process.poll() is not None:
                     sys.exit("PostgreSQL has ended")
                 time.sleep(0.1)
-            bench = [f"{home}/pgbench", *at]
-            subprocess.run([*bench, "-i", "-s", "4", "postgres"], user=NOBODY, check=True, stdout=NULL, stderr=NULL)
-            yield lambda seconds: _rate(
-                r"tps = ([\d.]+)", [*bench, "-n", "-c", "4", "-T", str(round(seconds)), "postgres"], NOBODY
-            )
+            filled = [*server.command("pgbench"), "-i", "-s", "4", "postgres"]
+            subprocess.run(filled, user=NOBODY, check=True, stdout=NULL, stderr=NULL, cwd="/")
+            yield server
         finally:
-            server.terminate()
-            _wait(server, 10)
+            process.terminate()
+            _wait(process, 10)
+
+
+@contextmanager
+def postgres() -> Iterator[Callable[[float], float]]:
+    """pgbench's transactions, 4 clients at a server of its own: transactions per second."""
+    with postgres_server() as server:
+        bench = [*server.command("pgbench"), "-n", "-c", "4"]
+        yield lambda seconds: _rate(r"tps = ([\d.]+)", [*bench, "-T", str(round(seconds)), "postgres"], NOBODY)
 
 
 @contextmanager

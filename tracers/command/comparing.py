@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 
 def show_comparison(pairs: Sequence[tuple[str, str]], given: Mapping[str, Any]) -> int:
-    """Prints the differences of pairs of folders or captures (before, after), and writes pages and graphs of them.
-    Returns the exit status."""
+    """Prints the differences of pairs (before, after) of folders or captures, or lists of them with commas, and writes
+    pages and graphs of them. Returns the exit status."""
     from ...converters.scan.compare import telling
     from ...converters.scan.compare.comparing import compare
     from ...converters.scan.compare.graph import graph_of
@@ -32,7 +33,10 @@ def show_comparison(pairs: Sequence[tuple[str, str]], given: Mapping[str, Any]) 
     output.check(given["outputs"], force=given["force"])
     if given["kept"]:
         raise click.UsageError("--compare and --from exclude each other")
-    before, after = (_read([pair[side] for pair in pairs]) for side in (0, 1))
+    paths = [[path for pair in pairs for path in _listed(pair[side])] for side in (0, 1)]
+    for side in paths:
+        _check_different(side)
+    before, after = map(_read, paths)
     comparison = compare(before, after)
     stream = sys.stdout or io.StringIO()
     if given["as_json"]:
@@ -46,6 +50,23 @@ def show_comparison(pairs: Sequence[tuple[str, str]], given: Mapping[str, Any]) 
         _write(path, comparison, graph_of(before, after), given)
         print(f"wrote {printable(path)}", file=sys.stderr if given["as_json"] else stream)
     return 0
+
+
+def _listed(text: str) -> list[str]:
+    """Paths of a list with commas; a path that has some itself if there is one."""
+    if os.path.lexists(text) or "," not in text:
+        return [text]
+    if not all(paths := text.split(",")):
+        raise click.UsageError(f"--compare {printable(text)}: an empty name between commas")
+    return paths
+
+
+def _check_different(paths: Sequence[str]) -> None:
+    """UsageError if a run is given twice: it would count as two that agree."""
+    real = [os.path.realpath(folder.capture_of(path)) for path in paths]
+    for path, each in zip(paths, real, strict=True):
+        if real.count(each) > 1:
+            raise click.UsageError(f"--compare: {printable(path)} is given twice on one side: it is one run")
 
 
 def _write(path: str, comparison: Comparison, graph: Profile | None, given: Mapping[str, Any]) -> None:

@@ -64,6 +64,7 @@ class ScanResults(Results):
         from ...converters.model.display import Display
         from ...converters.scan.report import report_of
 
+        _find_steps(profile)
         report = report_of(profile, chosen, awake)
         summary = report.summary
         if step or summary.next_step:
@@ -88,6 +89,15 @@ class ScanResults(Results):
     @property
     def _how(self) -> folder.How:
         return folder.How(self.force, sudo_owner(), self.mode)
+
+
+def _find_steps(profile: Profile) -> None:
+    """Adds the steps that can be told from recorded events, if the user named none."""
+    events = profile.scheduling
+    if events is not None and not any(each.kind == "step" for each in events.call_names):
+        from ...converters.summary.found_steps import found_steps  # it needs numpy
+
+        profile.found_steps = list(found_steps(events))
 
 
 def needs_events(path: str) -> bool:

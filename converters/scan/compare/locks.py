@@ -18,6 +18,8 @@ from ...facts.ranks import ranks_of
 from ...model import Profile
 from ...model.locks import KERNEL, OTHER_LOCKS, SHARED, LockTimes
 from .intervals import names_of
+from .judgement import overlap
+from .statistic import mean
 
 _ADDRESS = re.compile(r"(?:^|(?<= ))(?:#\d+|0x[0-9a-f]+)$")
 """End of a lock's name that differs from run to run: an address, or the number that stands for one."""
@@ -39,7 +41,7 @@ class LockKey(NamedTuple):
 
 
 class LockSide(NamedTuple):
-    """Waits for the locks of a key, of one side."""
+    """Waits for the locks of a key, of one side: means of its runs."""
 
     rate: float
     """Waits in s per s of the trace."""
@@ -81,27 +83,37 @@ class LockChange(NamedTuple):
         }
 
 
+_NONE = LockSide(0.0, 0.0)
+
+
 def lock_changes(before: Sequence[Profile], after: Sequence[Profile]) -> tuple[LockChange, ...]:
-    """Locks for which threads wait longer or shorter, those that differ most first. What waits for no lock at all, such
-    as for a condition, is left out. ``before``, ``after``: profiles with the names of `comparing.named`."""
-    one, other = _side(before), _side(after)
-    none = LockSide(0.0, 0.0)
-    made = (LockChange(key, one.get(key, none), other.get(key, none)) for key in {**one, **other})
+    """Locks for which threads wait longer or shorter than in any run of the other side, those that differ most first.
+    What waits for no lock at all, such as for a condition, is left out. ``before``, ``after``: profiles with the names
+    of `comparing.named`."""
+    one, other = ([_run(each) for each in side] for side in (before, after))
+    made = []
+    for key in {key: None for run in (*one, *other) for key in run}:
+        sides = [[run.get(key, _NONE) for run in side] for side in (one, other)]
+        if not overlap(*([run.rate for run in side] for side in sides)):
+            made.append(LockChange(key, *map(_mean_of, sides)))
     matter = (each for each in made if abs(each.difference) >= thresholds.COMPARED_LEAST)
     return tuple(sorted(matter, key=lambda each: (-abs(each.difference), str(each.key))))
 
 
-def _side(runs: Sequence[Profile]) -> dict[LockKey, LockSide]:
+def _mean_of(runs: Sequence[LockSide]) -> LockSide:
+    return LockSide(mean([each.rate for each in runs]), mean([each.frequency for each in runs]))
+
+
+def _run(profile: Profile) -> dict[LockKey, LockSide]:
+    """Waits in a run."""
     times: Counter[LockKey] = Counter()
     waits: Counter[LockKey] = Counter()
-    length = sum(each.duration_ns for each in runs)
-    for profile in runs:
-        ranks, names = ranks_of(profile), names_of(profile)
-        for lock in profile.locks:
-            if lock.is_contention is not False and lock.name != OTHER_LOCKS:
-                key = _key(lock, ranks, names)
-                times[key] += lock.time
-                waits[key] += lock.waits
+    ranks, names, length = ranks_of(profile), names_of(profile), profile.duration_ns
+    for lock in profile.locks:
+        if lock.is_contention is not False and lock.name != OTHER_LOCKS:
+            key = _key(lock, ranks, names)
+            times[key] += lock.time
+            waits[key] += lock.waits
     return {key: LockSide(times[key] / length, _NSEC * waits[key] / length) for key in times if length}
 
 

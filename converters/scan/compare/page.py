@@ -14,13 +14,15 @@ from ...writers.base.options import WriteOptions
 from ...writers.html import writer as html
 from ...writers.svg.text import escape
 from . import locks, telling
-from .comparing import Change, Comparison, Moved
-from .first import answer
+from .changes import Change
+from .comparing import Comparison
+from .first import answer, caveat
 from .graph import PROCESS
+from .judgement import verdict
+from .moved import Moved
 from .steps import step_rows
 
 _TITLE = "Comparison of two runs"
-_NOISE = {"yes": "noise", "no": "change", "?": "not known"}
 
 
 def write(comparison: Comparison, graph: Profile | None, file: BinaryIO) -> None:
@@ -36,15 +38,17 @@ def write(comparison: Comparison, graph: Profile | None, file: BinaryIO) -> None
 
 def _parts(comparison: Comparison) -> Iterator[str]:
     yield f'<p id="answer"><strong>{escape(answer(comparison))}</strong></p>\n'
+    if text := caveat(comparison):
+        yield f"<p>{escape(text)}</p>\n"
     yield from (f"<p>{escape(line)}</p>\n" for line in telling.sides(comparison))
     yield from (f"<p>{escape(line)}</p>\n" for line in telling.numbers(comparison))
     for change in comparison.steps:
-        yield from _table("A step, ms; not judged", ("Before", "After", "Change", "What"), list(step_rows(change)))
-    yield from _changes(comparison.changes)
+        yield from _table("A step", ("Before", "After", "Change", "What"), list(step_rows(change)))
+    yield from _changes(comparison)
     if comparison.locks:
         heads = ("Before", "After", "Change", "Mean wait before", "Mean wait after", "Lock")
         rows = [locks.row(each) for each in comparison.locks]
-        yield from _table("Waits for locks, s of threads per s of the trace; not judged", heads, rows)
+        yield from _table("Waits for locks, s of threads per s of the trace; not tested", heads, rows)
     yield from _verdicts(comparison)
     yield from _moved("Functions that run", comparison.functions)
     yield from _moved("Calls", comparison.calls)
@@ -61,25 +65,31 @@ def _table(caption: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) ->
     yield "</tbody></table>\n"
 
 
-def _changes(changes: Sequence[Change]) -> Iterator[str]:
-    if not changes:
+def _changes(comparison: Comparison) -> Iterator[str]:
+    if not comparison.changes:
         return
-    heads = ("Before", "After", "Change", "±", "Chance without a change", "Noise or change", "What")
-    yield from _table(
-        "Times by kind and place, s of threads per s of the trace", heads, [_row(each) for each in changes]
-    )
+    name, of_runs = telling.range_name(comparison), telling.are_of_runs(comparison)
+    tests = ("±", "Test") if comparison.judged else ()
+    heads = ("Before", "After", "Change", f"{name} before", f"{name} after", *tests, "What")
+    rows = [
+        (*_rates(each), *telling.ranges(each, of_runs=of_runs), *_test(each)[: len(tests)], telling.what(each.key))
+        for each in comparison.changes
+    ]
+    yield from _table("Times by kind and place, s of threads per s of the trace", heads, rows)
 
 
-def _row(each: Change) -> tuple[str, ...]:
-    chance = "" if each.chance is None else f"{each.chance:.2g}"
-    noise = _NOISE[telling.noise(each)]
-    numbers = (f"{each.before:.2f}", f"{each.after:.2f}", f"{each.difference:+.2f}", f"{each.margin:.2f}")
-    return (*numbers, chance, noise, telling.what(each.key))
+def _test(each: Change) -> tuple[str, str]:
+    margin = f"{each.welch.margin:.2f}" if each.welch else ""
+    return margin, verdict(each.chance, is_change=each.is_change)
+
+
+def _rates(each: Change) -> tuple[str, str, str]:
+    return f"{each.before.rate:.2f}", f"{each.after.rate:.2f}", f"{each.difference:+.2f}"
 
 
 def _verdicts(comparison: Comparison) -> Iterator[str]:
     if lines := telling.verdict_lines(comparison):
-        yield "<h2>Verdicts that differ</h2>\n<p>They are not judged: verdicts have no intervals.</p>\n<ul>\n"
+        yield "<h2>Verdicts that differ</h2>\n<p>They are not tested.</p>\n<ul>\n"
         yield from (f"<li>{escape(line.strip())}</li>\n" for line in lines)
         yield "</ul>\n"
 
@@ -90,4 +100,4 @@ def _moved(caption: str, moved: Sequence[Moved]) -> Iterator[str]:
             (f"{each.before:.2f}", f"{each.after:.2f}", f"{each.difference:+.2f}", telling.whose(each))
             for each in moved
         ]
-        yield from _table(f"{caption}, not judged", ("Before", "After", "Change", "What"), rows)
+        yield from _table(f"{caption}, not tested", ("Before", "After", "Change", "What"), rows)

@@ -14,6 +14,7 @@ import core_pins
 import fact_pins
 import host_pins
 import limit_pins as limits
+import period_pins as periods
 import pins
 import pytest
 import row_pins
@@ -24,7 +25,7 @@ from job_profiles import job
 from lock_profiles import lock
 from stallscope.converters.facts import thresholds
 from stallscope.converters.facts.file_locks import file_holder
-from stallscope.converters.facts.thresholds import Limit, Threshold
+from stallscope.converters.facts.threshold_types import Limit, Threshold
 from stallscope.converters.model import Profile
 from stallscope.converters.rules import gil_main, processes_anew, reclaim, straggler, turns
 from stallscope.converters.rules.ranking import judge
@@ -200,6 +201,15 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "SLOW_STEPS_MATTER": (Pin(0.099, 0.101, fact_pins.slow_for),),
     "REGULAR_STEPS": (Pin(2, 3, fact_pins.regular),),
     "REGULAR_HAVE": (Pin(0.79, 0.81, fact_pins.regular_for),),
+    "PERIOD_INTERVALS": (Pin(9, 10, periods.are_enough),),
+    "PERIOD_SCATTER": (Pin(0.199, 0.201, periods.scatter),),
+    "PERIOD_NEAR": (Pin(0.499, 0.501, periods.far),),
+    "PERIOD_NEARLY_ALL": (Pin(0.899, 0.901, periods.near),),
+    "PERIOD_WORK": (Pin(0.099, 0.101, periods.work),),
+    "PERIOD_TIMED_WORK": (Pin(0.499, 0.501, periods.timed_work),),
+    "PERIOD_SAME": (Pin(0.79, 0.81, periods.same),),
+    "PASSES_BATCHES_ON": (Pin(0.79, 0.81, periods.passes_on),),
+    "MAKES_BATCHES": (Pin(0.899, 0.901, periods.makes),),
     "GIL_MATTERS": (Pin(0.049, 0.051, lambda x: bool(pins.gil_told(x))),),
     "GIL_HOLDER": (
         Pin(0.099, 0.101, lambda x: "loader" in pins.gil_told(0.5, x)),
@@ -224,6 +234,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "ALONE": (Pin(0.59, 0.61, lambda x: said.is_alone(x, 4)),),
     "ALONE_FAIR": (Pin(1.58, 1.62, lambda x: said.is_alone(x / 2, 2)),),
     "HARDLY": (Pin(0.049, 0.051, said.are_idle),),
+    "NAMELESS_CODE": (Pin(0.49, 0.51, pins.is_nameless),),
     "CALLED_MOSTLY": (Pin(0.49, 0.51, said.calls_mostly),),
     "NOT_SAMPLED": (Pin(0.49, 0.51, said.is_hidden),),
     "BESIDE_LOCK": (Pin(0.195, 0.205, said.holds_up),),
@@ -278,6 +289,10 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "PRESSURE_CPU": (Pin(0.49, 0.51, lambda x: host_pins.is_short("cpu", x)),),
     "PRESSURE_IO": (Pin(0.19, 0.21, lambda x: host_pins.is_short("io", x)),),
     "PRESSURE_MEMORY": (Pin(0.049, 0.051, lambda x: host_pins.is_short("memory", x)),),
+    "PRESSURE_OWN": (
+        Pin(0.099, 0.101, lambda x: host_pins.is_own_shortage("cpu", x)),
+        Pin(0.099, 0.101, lambda x: host_pins.is_own_shortage("io", x)),
+    ),
     "PRESSURE_IRQ": (Pin(0.099, 0.101, lambda x: host_pins.is_short("irq", x)),),
     "INTERRUPTED": (Pin(0.099, 0.101, host_pins.interrupts_take),),
     "CORE_TAKEN": (Pin(0.0099, 0.0101, host_pins.threads_of_core_are_known),),
@@ -315,8 +330,10 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "HOLDS_IN": (Pin(0.94, 0.96, slice_pins.holds_in),),
     "HOLDS_MOST": (Pin(0.69, 0.71, slice_pins.holds_for),),
     "COMPARED_LEAST": (Pin(0.019, 0.021, compare_pins.differs_by),),
-    "COMPARED_CHANCE": (Pin(0.0099, 0.0101, compare_pins.by_chance),),
+    "COMPARED_CHANCE": (Pin(0.0499, 0.0501, compare_pins.by_chance),),
+    "COMPARED_LEAST_CHANCE": (Pin(0.000099, 0.000101, compare_pins.has_digits),),
     "COMPARED_LAST": (Pin(0.49, 0.51, compare_pins.has_last),),
+    "COMPARED_RUNS": (Pin(2, 3, compare_pins.are_runs_enough),),
     "COMPARED_STEP": (Pin(0.049, 0.051, compare_pins.step_differs_by),),
     "COMPARED_STEPS": (Pin(19, 20, compare_pins.are_steps_enough),),
 }

@@ -10,6 +10,7 @@ from stallscope.converters.model.remarks import (
     FirstSkipped,
     FramesNameless,
     InputsAddedUp,
+    Joined,
     Kept,
     KernelHidden,
     OfSide,
@@ -67,6 +68,10 @@ WORDS: list[tuple[Remark, str]] = [
         Shed("calls", 2_000_000_000, 0, 0, (("a", 1234), ("b", 2), ("c", 1), ("d", 1)), 5),
         "from second 2.0 on: without probes on a (1,234 calls a second), b (2 calls a second), c (1 calls a second) "
         "and 6 other functions",
+    ),
+    (
+        Joined("redis", 7, 1_560_000_000),
+        "redis (pid 7) was traced, too, from second 1.6 on: others wait for it; --no-peers leaves it out",
     ),
     (FramesNameless((("a.so", 2),), 0), "frames without a name: 2 in a.so"),
     (SwitchesUnseen(1), "1 wait of which a switch was not seen: timed by the thread's CPU time"),

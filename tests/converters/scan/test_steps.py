@@ -5,95 +5,14 @@ from dataclasses import replace
 
 import pytest
 from job_profiles import job
+from pace_profiles import found_by, steps
 from scans import HOSTILE
 from stallscope.converters.base.text import printable
-from stallscope.converters.facts import thresholds
 from stallscope.converters.facts.jobs import jobs_of
-from stallscope.converters.model import Frame, Profile
-from stallscope.converters.model.steps import Spent, Steps, StepWait
 from stallscope.converters.scan.report import report_of
-from stallscope.converters.scan.steps import pace_lines, paces, paces_json
-from summary_profiles import LIBC, MS, READ, SECOND, Tracee, empty, facts_of, kernel, user
-
-LOADER = "/v/lib/python3.11/site-packages/torch/utils/data/dataloader.py"
-LOADING = (
-    Frame("train", "python", file="train.py", line=5),
-    Frame("_BaseDataLoaderIter.__next__", "python", file=LOADER, line=741),
-    *user(LIBC, "poll"),
-    *kernel("__x64_sys_poll", "do_sys_poll", "poll_schedule_timeout"),
-)
-
-
-def spent(count: int, each: int, *waits: StepWait) -> Spent:
-    return Spent(count, count * each, 0, count * each, waits)
-
-
-def steps(pid: int, each: int = 90 * MS, between: int = 10 * MS, wait: StepWait | None = None) -> Steps:
-    """100 steps of a main thread."""
-    waits = () if wait is None else (wait,)
-    return Steps(
-        *("train.py:train_step", "train", pid, "train", pid, spent(100, each), spent(99, between, *waits)),
-        median=each, max=each, span=99 * (each + between), slowest=(),
-    )  # fmt: skip
-
-
-def lines(profile: Profile, *found: Steps) -> list[str]:
-    facts = facts_of(profile)
-    return pace_lines(paces(found, facts, jobs_of(facts)))
-
-
-def test_the_rate_of_one() -> None:
-    profile = empty()
-    Tracee(profile, 7, "train", 7, "train").run(10 * SECOND)
-    assert lines(profile, steps(7)) == ["train.py:train_step: 10 steps a second."]
-
-
-def test_the_slowest_rank_comes_first() -> None:
-    made = lines(job(0.3, 0.3, 0.3), steps(100), steps(101, 190 * MS), steps(102))
-    assert made == ["train.py:train_step: 5 (rank 1) to 10 steps a second in 3 ranks."]
-
-
-def test_a_rate_is_told_of_those_that_have_one() -> None:
-    unknown = [replace(steps(pid), between=Spent(0, 0, 0, 0), span=0) for pid in (101, 102)]
-    assert lines(job(0.3, 0.3, 0.3), steps(100), *unknown) == ["train.py:train_step: 10 steps a second in rank 0."]
-
-
-def test_without_a_rate() -> None:
-    profile = empty()
-    Tracee(profile, 7, "train", 7, "train").run(10 * SECOND)
-    one = replace(steps(7), between=Spent(0, 0, 0, 0), span=0)
-    assert lines(profile, one) == ["train.py:train_step: 100 steps, too few for a rate."]
-    assert lines(profile, replace(one, steps=Spent(0, 0, 0, 0))) == []
-
-
-def loading(part: float) -> list[str]:
-    """Lines of a process that waits for its loader for this part of its time."""
-    profile = empty()
-    Tracee(profile, 7, "train", 7, "train").run(SECOND).wait(LOADING, "interruptible", 9 * SECOND, 99)
-    ((place, _),) = facts_of(profile).waits_of((7, 7)).items()
-    loop = 100 * 90 * MS + 99 * 10 * MS
-    return lines(profile, steps(7, wait=StepWait(place.site, round(part * loop), 99)))
-
-
-def test_what_the_loader_costs() -> None:
-    assert loading(0.5) == [
-        "train.py:train_step: 10 steps a second; it waits 50.0 ms of a step (50.0 %) for its loader of data: with "
-        "batches always there it would make 20."
-    ]
-
-
-def test_a_wait_that_hardly_matters_is_not_told() -> None:
-    assert loading(thresholds.SIGNIFICANT - 0.01) == ["train.py:train_step: 10 steps a second."]
-    assert "loader" in loading(thresholds.SIGNIFICANT + 0.01)[0]
-
-
-def test_other_waits_are_not_the_loader() -> None:
-    profile = empty()
-    Tracee(profile, 7, "train", 7, "train").run(SECOND).wait(READ, "interruptible", 9 * SECOND, 99)
-    ((place, _),) = facts_of(profile).waits_of((7, 7)).items()
-    assert lines(profile, steps(7, wait=StepWait(place.site, 5 * SECOND, 99))) == [
-        "train.py:train_step: 10 steps a second."
-    ]
+from stallscope.converters.scan.step_lines import pace_lines
+from stallscope.converters.scan.steps import paces, paces_json
+from summary_profiles import MS, SECOND, Tracee, empty, facts_of
 
 
 def test_as_json_with_hostile_names() -> None:
@@ -112,9 +31,54 @@ def test_as_json_with_hostile_names() -> None:
         "between_ns": 10 * MS,
         "loader_ns": 0,
         "without_loader_per_second": None,
+        "steps": 100,
+        "median_ns": 90 * MS,
+        "p90_ns": None,
+        "max_ns": 90 * MS,
+        "on_cpu_ns": 0,
+        "runnable_ns": 0,
+        "blocked_ns": 90 * MS,
+        "waits": [],
+        "found": None,
+        "reader": None,
     }
     assert printable(pace_lines(found)[0]).isprintable()
 
 
 def test_a_scan_without_steps_has_none() -> None:
     assert report_of(job(0.3, 0.3, 0.3)).to_json()["steps"] == []
+
+
+def test_evidence_as_json() -> None:
+    profile = empty()
+    Tracee(profile, 7, "train", 7, "train").run(10 * SECOND)
+    facts = facts_of(profile)
+    ((made,),) = (each["paces"] for each in paces_json(paces([found_by(7, 7)], facts, jobs_of(facts))))
+    assert made["found"] == {
+        "frames": ["main", "next_batch"],
+        "kernel_wait": "futex_wait",
+        "intervals": 100,
+        "deviation_ns": 3 * MS,
+        "wait_ns": 60 * MS,
+        "timed": False,
+    }
+    assert made["reader"] == {
+        "threads": [[7, 8]],
+        "number": 1,
+        "batches_per_second": pytest.approx(10),
+        "work_ns": 80 * MS,
+        "at_most_per_second": pytest.approx(12.5),
+    }
+    assert [(wait["frames"], wait["time_ns"]) for wait in made["waits"]] == [
+        (["main", "next_batch"], 60 * MS),
+        (["main", "save", "fsync"], 20 * MS),
+    ]
+    assert (made["on_cpu_ns"], made["runnable_ns"], made["blocked_ns"]) == (15 * MS, 5 * MS, 80 * MS)
+
+
+def test_a_report_has_those_that_nobody_named() -> None:
+    profile = job(0.3, 0.3, 0.3)
+    profile.found_steps = [found_by(100)]
+    (made,) = report_of(profile).to_json()["steps"]
+    assert made["name"] == "main → next_batch"
+    assert report_of(profile).summary.answer == report_of(job(0.3, 0.3, 0.3)).summary.answer

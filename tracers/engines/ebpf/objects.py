@@ -135,6 +135,10 @@ class Objects:
             if self._search:
                 self._go_on(until)
 
+    def others(self, number: int) -> set[int]:
+        """Processes at the other end of the object with this number (`label`), as far as it is known by now."""
+        return next((_others(each) for each in self._known.values() if each.made.id == number), set())
+
     def found(self, ids: Collection[int]) -> list[WaitObject]:
         """Objects with these ids, as `label` makes them."""
         known = (self._told(self._known[number]) for number in sorted(self._known) if label(number) in ids)

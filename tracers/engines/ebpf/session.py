@@ -37,6 +37,7 @@ from .measures.protocol import Collector, Ended, rows_of
 from .measures.recorded_spans import recorded_by
 from .measures.registry import has_waits
 from .newcomers import Newcomers
+from .peers import Peers
 from .preparing import Preparation, check_start, expect_files
 from .probes import Probes
 from .sliced import slices_by_process
@@ -52,8 +53,6 @@ _QUIET = 0.004
 """Seconds after a look at the rings in which events do not wake us, so that many do not keep us busy."""
 _MEANWHILE = 0.05
 """Maximum seconds spent on following processes between two looks at the rings and tables."""
-_ADOPT_SLICE = 0.05
-"""Seconds spent on reading maps of processes between two looks at the rings."""
 
 
 class Session:
@@ -76,7 +75,6 @@ class Session:
         self._following = Following(self._scope, self._spaces, self._conditions, self._to_adopt)
         self._notes: list[Comment] = []
         self._costing = Costing(engine, budget, self._own_processes)
-        self._newcomers = Newcomers(self._scope, engine.seed, self._take_in)
         self._bounds: Bounds | None = None
         """Once the trace begins."""
         self._folding: Folding | None = None
@@ -92,6 +90,7 @@ class Session:
             self._unwinding = Unwinding(engine, self._spaces, options.unwind_bytes)
         self._interpreters = Interpreters(engine, self._spaces, self._unwinding)
         self._objects = WaitedFor()
+        self._newcomers = Newcomers(engine, self._following, Peers(engine, self._objects, self._own_processes))
 
     def cut_into(self, intervals: Intervals, publish: Callable[[Capture], None]) -> None:
         """Cuts the trace: at the end of each interval, `run` calls ``publish`` with it, in a process of its own; what
@@ -228,6 +227,7 @@ class Session:
         if self._folding:
             self._folding.reset()
         self._file_locks.next()
+        self._newcomers.cut(at)
         self._following.forget(threads)
         lost = self._process_events.lost if self._process_events else 0
         return Part(at, part.wall + at - part.began, engine.counters(), lost)
@@ -247,7 +247,7 @@ class Session:
             self._unwinding.begin()
         if bounded and not seeds:
             raise self._scope.untraceable()
-        self._take_in(seeds)
+        self._newcomers.take_in(seeds)
         self._costing.begin()
         return Part(self._engine.began, wall, counters)
 
@@ -271,28 +271,10 @@ class Session:
             self._unwinding.poll()
         self._interpreters.poll()
         self._objects.poll()
-        if self._scope.grows:
-            self._newcomers.look(self._unwinding.loader.pids if self._unwinding else set())
-        self._adopt_some()
-        for collector in self._engine.options.collectors:
-            self._to_adopt.extend(pid for pid in collector.newcomers() if pid not in self._spaces.processes)
+        self._newcomers.poll(lambda: self._unwinding.loader.pids if self._unwinding else ())
         self._conditions.poll()
         self._file_locks.poll()
         self._costing.poll()
-
-    def _take_in(self, threads: list[tuple[int, int]]) -> None:
-        known = self._spaces.processes
-        tgids = {tgid for _, tgid in threads}
-        self._to_adopt.extend(sorted(tgids - known.keys()))
-        # Mappings of known processes were read before the trace began, but not their conditions.
-        self._conditions.look_soon(sorted(tgids & known.keys()))
-        if len(self._to_adopt) <= 64:
-            self._adopt_some()
-
-    def _adopt_some(self) -> None:
-        until = time.monotonic() + _ADOPT_SLICE
-        while self._to_adopt and time.monotonic() < until:
-            self._following.adopt(self._to_adopt.popleft())
 
     def _follow_processes(self) -> None:
         events = self._process_events.poll() if self._process_events else ()
@@ -352,7 +334,11 @@ class Session:
             elif pid < NO_PID:
                 self._spaces.adopt(pid)
         traced = {record.thread.key.tgid for record in threads}
-        remarks = [*self._scope.remarks(traced), *(self.intervals.remarks() if self.intervals else ())]
+        remarks = [
+            *self._newcomers.remarks(part.began),
+            *self._scope.remarks(traced),
+            *(self.intervals.remarks() if self.intervals else ()),
+        ]
         return Capture(
             part.began,
             end,

@@ -37,6 +37,10 @@ class WaitedFor:
         if self._objects:
             self._objects.finish()
 
+    def others(self, number: int) -> set[int]:
+        """Processes at the other end of the object with this number (`label`), as far as it is known by now."""
+        return self._objects.others(number) if self._objects else set()
+
     def found(self, rows: Iterable[Row]) -> list[WaitObject]:
         """Objects of these rows."""
         return self._objects.found({label(row.origin.object) for row in rows}) if self._objects else []

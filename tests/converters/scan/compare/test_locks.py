@@ -44,6 +44,12 @@ def test_equal_runs_have_none() -> None:
     assert not changes([having(waited(300))], [having(waited(300))] * 2), "two runs are twice as long"
 
 
+def test_runs_that_overlap_have_none() -> None:
+    before = [having(waited(ms)) for ms in (100, 200, 600)]
+    assert changes(before, [having(waited(ms)) for ms in (700, 800, 900)])
+    assert not changes(before, [having(waited(ms)) for ms in (500, 800, 900)])
+
+
 @pytest.mark.parametrize(("more", "told"), [(-1, False), (1, True)])
 def test_smallest_difference(more: int, told: bool) -> None:
     after = 300 + round(10_000 * thresholds.COMPARED_LEAST) + more
@@ -109,7 +115,7 @@ def test_waits_that_are_for_no_lock_are_left_out() -> None:
 def test_report_and_json() -> None:
     made = compare([having(waited(300, waits=30))], [having(waited(1_500, waits=60))])
     told = list(lines(made))
-    head = told.index("Locks (not judged), with the mean wait")
+    head = told.index("Locks (not tested), with the mean wait")
     assert told[head + 1] == "    0.03     0.15    +0.12  train: mutex table+0x40, 10.0 ms, now 25.0 ms"
     (data,) = to_json(made)["locks"]
     assert data["name"] == "table+0x40"

@@ -52,7 +52,7 @@ def test_missing_perf_events_are_noted(make: Callable[..., Session]) -> None:
 def test_life_of_a_child(make: Callable[..., Session]) -> None:
     made = make(Scope())
     mine = os.getpid()
-    made._take_in([(mine, mine)])
+    made._newcomers.take_in([(mine, mine)])
     mapping = Mmap(30, GONE, 0x1000, 0x2000, 0, b"/x\xff", 0, 0, "ab")
     made._following.follow([Fork(10, GONE, mine), Exec(20, GONE, b"ch\xffild"), mapping, Exit(40, GONE)], None)
     child = made._spaces.processes[GONE]
@@ -80,7 +80,7 @@ def test_pid_that_is_used_again(make: Callable[..., Session]) -> None:
 def test_pid_of_a_traced_process_that_a_stranger_gets(make: Callable[..., Session]) -> None:
     made = make(Scope())
     mine = os.getpid()
-    made._take_in([(mine, mine)])
+    made._newcomers.take_in([(mine, mine)])
     made._following.follow(
         [Fork(10, GONE, mine), Exit(40, GONE), Fork(50, GONE, GONE + 1), Exec(60, GONE, b"stranger")], None
     )
