@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +10,8 @@ import pytest
 from stallscope.converters.model.remarks import Shed
 from stallscope.tracers.engines.ebpf.measures.probed import Probe
 from stallscope.tracers.engines.ebpf.metering import Window
-from stallscope.tracers.engines.ebpf.shedding import Shedder, cost_parts, still_out
+from stallscope.tracers.engines.ebpf.shedding import _KEPT, Shedder, cost_parts, still_out
+from stallscope.tracers.kernel.records import STACK_SHED
 
 SECOND = 1_000_000_000
 AT = 3 * SECOND
@@ -54,6 +56,12 @@ class Loaded:
     def set_variable(self, name: str, value: int) -> None:
         assert name in ("shed", "storm_gap")
         setattr(self, name, value)
+
+
+def test_numbers_are_those_of_the_programs() -> None:
+    headers = Path(__file__).parents[4] / "bpf" / "include"
+    assert f"#define STORM_KEPT {_KEPT}\n" in (headers / "maps.bpf.h").read_text()
+    assert f"#define STACK_SHED {STACK_SHED}\n" in (headers / "records.h").read_text()
 
 
 def window(**parts: float) -> Window:
