@@ -78,7 +78,7 @@ ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
     "scan/live/state.py": ("a screen; columns", (10, 60)),
     "scan/live/view.py": ("columns and lines of a screen", (3, 4, 5, 6, 8, 8, 8, 8, 8, 11, 18, 18, 20, 80)),
     "scan/watch/line.py": ("version of the JSON; ns of a second", (1, NS, NS)),
-    "scan/cost.py": ("ns of a second; millionths", (10_000, 1_000_000, NS)),
+    "scan/cost.py": ("millionths", (10_000, 1_000_000)),
     "scan/folder.py": ("bound of a file that is read", (512, 20)),
     "scan/page/data.py": ("version; ns of a millisecond", (1, 1_000_000)),
     "scan/page/evidence.py": ("rows of a page", (200, 5, 12, 8, 4)),
