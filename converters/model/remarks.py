@@ -130,7 +130,8 @@ class Shed(Remark):
     """Part of a measure that was left out from some time on, because the trace cost too much."""
 
     what: str
-    """``samples``, ``calls``, ``page faults``, ``wait stacks``, ``waker stacks``, ``wakers``, ``locks``, ``ioctls``."""
+    """``samples``, ``calls``, ``page faults``, ``stacks`` (of waits), ``waker stacks``, ``wakers``, ``locks``,
+    ``ioctls``."""
     at: int
     """ns from the beginning of the trace, or of the interval."""
     times: int

@@ -103,7 +103,7 @@ def shed_in_words(remark: remarks.Shed) -> str:
     if remark.what == "samples" and remark.frequency:
         before = 1000 / remark.frequency
         return f"samples every {before * remark.times:.0f} ms instead of {before:.0f}"
-    if remark.what == "wait stacks":
+    if remark.what == "stacks":
         of = f" of threads that wait again within {duration(remark.within)}" if remark.within else ""
         return f"user stacks of one in {remark.times} waits{of}"
     if remark.what == "calls":

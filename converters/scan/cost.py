@@ -22,15 +22,18 @@ def cost_lines(comments: Iterable[Comment]) -> list[str]:
     """Sentences on the cost, ``Tracing cost 2.1 % of the traced processes' time.``, and on what was left out and when;
     none if it was not measured."""
     comments = list(comments)
-    lines = [_told(each) for each in comments if isinstance(each, TraceCost) and each.whole]
-    return lines + list(_left_out(each for each in comments if isinstance(each, Shed)))
+    lines = [f"{_told(each)}." for each in comments if isinstance(each, TraceCost) and each.whole]
+    shed = [each for each in comments if isinstance(each, Shed)]
+    at_least = "" if all(each.before for each in shed) else f" {_AT_LEAST}"
+    return lines + [f"{text[:1].upper()}{text[1:]}.{at_least}" for text in _left_out(shed)]
 
 
 def cost_notes(comments: Iterable[Comment]) -> list[str]:
-    """What a line on an interval has of it: a cost above the budget, and what was left out and when; without the end of
-    a sentence."""
-    lines = cost_lines(each for each in comments if isinstance(each, Shed) or not getattr(each, "is_within", True))
-    return [f"{each[:1].lower()}{each[1:]}".removesuffix(_AT_LEAST).rstrip().removesuffix(".") for each in lines]
+    """Notes for a line on an interval: on a cost above the budget, and on what was left out and when."""
+    comments = list(comments)
+    costs = [_told(each) for each in comments if isinstance(each, TraceCost) and each.whole and not each.is_within]
+    notes = [f"{each[:1].lower()}{each[1:]}" for each in costs]
+    return notes + list(_left_out(each for each in comments if isinstance(each, Shed)))
 
 
 def _told(cost: TraceCost) -> str:
@@ -38,21 +41,19 @@ def _told(cost: TraceCost) -> str:
     budget = "" if cost.is_within else f", more than the budget of {cost.budget / 10_000:g} %"
     text = f"Tracing cost {share(cost.probes, cost.whole)} {of}{budget}"
     if not cost.length or cost.tracer < thresholds.TRACER_TOLD * cost.length:
-        return f"{text}."
-    return f"{text}; beside it, the tracer itself ran for {share(cost.tracer, cost.length)} of the time of one core."
+        return text
+    return f"{text}; beside it, the tracer itself ran for {share(cost.tracer, cost.length)} of the time of one core"
 
 
 def _left_out(found: Iterable[Shed]) -> Iterator[str]:
-    steps, is_own = [], False
+    steps = []
     for _, group in groupby(found, lambda each: each.at - each.before):
         together = list(group)
         whats = {each.what for each in together}
         words = [shed_in_words(each) for each in together if _COVERED.get(each.what) not in whats]
         steps.append(f"{shed_since(together[0])}: {', '.join(words)}")
-        is_own |= not together[0].before
     if steps:
-        text = "; ".join(steps)
-        yield f"{text[:1].upper()}{text[1:]}.{f' {_AT_LEAST}' if is_own else ''}"
+        yield "; ".join(steps)
 
 
 def cost_json(comments: Iterable[Comment]) -> dict[str, Any]:

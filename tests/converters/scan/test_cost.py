@@ -63,7 +63,7 @@ def test_who_wakes_includes_where() -> None:
     assert cost_lines([stacks]) == [f"From second 1.0 on: without where wakers are.{END}"]
 
 
-STACKS = Shed("wait stacks", 2 * SECOND, 16, 0, (), 0, 1_000_000)
+STACKS = Shed("stacks", 2 * SECOND, 16, 0, (), 0, 1_000_000)
 
 
 def test_stacks_of_waits() -> None:
@@ -72,7 +72,7 @@ def test_stacks_of_waits() -> None:
     ]
     assert cost_lines([replace(STACKS, within=0)]) == [f"From second 2.0 on: user stacks of one in 16 waits.{END}"]
     (shed,) = cost_json([STACKS])["shed"]
-    assert (shed["what"], shed["times_rarer"], shed["within_ns"]) == ("wait stacks", 16, 1_000_000)
+    assert (shed["what"], shed["times_rarer"], shed["within_ns"]) == ("stacks", 16, 1_000_000)
 
 
 def test_what_was_left_out_before_an_interval() -> None:

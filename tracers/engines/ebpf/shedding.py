@@ -32,7 +32,7 @@ _BITS = {WAKER_STACKS: 1, WAKERS: 2, LOCKS: 4, IOCTLS: 8, FAULTS: 16}
 """enum shed_bit of bpf/include/maps.bpf.h."""
 _OF_STACKS = 0.6
 """Share of a wake-up's cost that its stacks have: 700 of 1,070 ns measured."""
-WAIT_STACKS = "wait stacks"
+WAIT_STACKS = "stacks"
 _GAPS = (1_000_000, (1 << 64) - 1)
 """ns within which a thread has to wait again to lose the user stack of the second wait, one step after the other: first
 threads that wait all the time, then all."""
@@ -191,8 +191,8 @@ class Shedder:
 
 
 def still_out(done: Iterable[Shed], since: int) -> list[Shed]:
-    """What was left out, without what was left out before ``since`` and was replaced by a later step then: rarer
-    samples by still rarer ones. All functions that had lost their probes by then are one entry."""
+    """Things that were left out, without those that were left out before ``since`` and replaced by a later step then:
+    rarer samples by still rarer ones. All functions that had lost their probes by then are one entry."""
     before: dict[str, Shed] = {}
     after = []
     for each in done:
@@ -207,7 +207,7 @@ def still_out(done: Iterable[Shed], since: int) -> list[Shed]:
 
 
 def of_interval(shed: Shed, began: int) -> Shed:
-    """What was left out, with the times of an interval that began ``began`` ns after the trace's begin."""
+    """Thing that was left out, with the times of an interval that began ``began`` ns after the trace's begin."""
     return replace(shed, at=max(shed.at - began, 0), before=max(began - shed.at, 0))
 
 

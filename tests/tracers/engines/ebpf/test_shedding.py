@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +10,8 @@ import pytest
 from stallscope.converters.model.remarks import Shed
 from stallscope.tracers.engines.ebpf.measures.probed import Probe
 from stallscope.tracers.engines.ebpf.metering import Window
-from stallscope.tracers.engines.ebpf.shedding import Shedder, cost_parts, still_out
+from stallscope.tracers.engines.ebpf.shedding import _KEPT, Shedder, cost_parts, still_out
+from stallscope.tracers.kernel.records import STACK_SHED
 
 SECOND = 1_000_000_000
 AT = 3 * SECOND
@@ -54,6 +56,12 @@ class Loaded:
     def set_variable(self, name: str, value: int) -> None:
         assert name in ("shed", "storm_gap")
         setattr(self, name, value)
+
+
+def test_numbers_are_those_of_the_programs() -> None:
+    headers = Path(__file__).parents[4] / "bpf" / "include"
+    assert f"#define STORM_KEPT {_KEPT}\n" in (headers / "maps.bpf.h").read_text()
+    assert f"#define STACK_SHED {STACK_SHED}\n" in (headers / "records.h").read_text()
 
 
 def window(**parts: float) -> Window:
@@ -189,8 +197,8 @@ def test_in_a_storm_of_switches_waits_lose_their_stacks_in_two_steps() -> None:
         gaps.append(loaded.storm_gap)
     assert gaps == [0, 1_000_000, 1_000_000, (1 << 64) - 1, (1 << 64) - 1, (1 << 64) - 1]
     assert of.done == [
-        Shed("wait stacks", AT, 16, 0, (), 0, 1_000_000),
-        Shed("wait stacks", AT, 16, 0, (), 0),
+        Shed("stacks", AT, 16, 0, (), 0, 1_000_000),
+        Shed("stacks", AT, 16, 0, (), 0),
     ]
 
 
@@ -198,7 +206,7 @@ def test_the_stacks_of_a_storm_go_before_wakers_and_other_stacks_after_locks() -
     of, loaded = shedder(0.01)
     for _ in range(2):
         of.judge(window(waits=0.04, wakers=0.02, locks=0.02), AT)
-    assert whats(of) == ["wait stacks", "waker stacks", "wakers", "locks"]
+    assert whats(of) == ["stacks", "waker stacks", "wakers", "locks"]
     assert of.done[0].within == 0, "both steps at once"
     assert (loaded.shed, loaded.storm_gap) == (7, (1 << 64) - 1)
 
