@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from period_traces import BATCH, GET, PUT, SYNC, TICK, TIMER, Recording, Run, Wait, loop, steady
 from stallscope.converters.facts.regular_intervals import regular
@@ -76,3 +78,17 @@ def _makers(made: Recording) -> list[int]:
     ends = waits.of(0).ends
     reader = Makers(events, waits).of(0, np.arange(len(ends)), 30, (int(ends[0]), int(ends[-1])))
     return sorted(each.tid for each in reader.makers) if reader else []
+
+
+PINS: dict[str, tuple[float, float, Callable[[float], bool]]] = {
+    "PERIOD_INTERVALS": (9, 10, are_enough),
+    "PERIOD_SCATTER": (0.199, 0.201, scatter),
+    "PERIOD_NEAR": (0.499, 0.501, far),
+    "PERIOD_NEARLY_ALL": (0.899, 0.901, near),
+    "PERIOD_WORK": (0.099, 0.101, work),
+    "PERIOD_TIMED_WORK": (0.499, 0.501, timed_work),
+    "PERIOD_SAME": (0.79, 0.81, same),
+    "PASSES_BATCHES_ON": (0.79, 0.81, passes_on),
+    "MAKES_BATCHES": (0.899, 0.901, makes),
+}
+"""Pins by threshold: a value below it, one above, and what they decide."""

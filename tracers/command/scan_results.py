@@ -52,6 +52,7 @@ class ScanResults(Results):
         return cls(**{**vars(planned), "paths": others, "folders": folders, "pages": pages})
 
     def _print_summary(self, profile: Profile, stream: TextIO, step: NextStep | None, chosen: Whom | None) -> None:
+        _find_steps(profile)
         report = self._report(profile, step, chosen)
         show(report, stream, as_json=self.as_json)
         for path in self._write_report(profile, report, self.folders, self.pages):
@@ -64,7 +65,6 @@ class ScanResults(Results):
         from ...converters.model.display import Display
         from ...converters.scan.report import report_of
 
-        _find_steps(profile)
         report = report_of(profile, chosen, awake)
         summary = report.summary
         if step or summary.next_step:
