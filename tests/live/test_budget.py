@@ -145,7 +145,9 @@ def test_samples_that_became_rarer_still_sum_to_the_time(tmp_path: Path) -> None
     steps = [(each["at_ns"], each["times_rarer"]) for each in made["shed"] if each["what"] == "samples"]
     parts = made["cost"]["parts_ns"]
     # On a host where others switch all the time, to make samples rarer saves too little.
-    assert steps or parts["samples"] < 0.25 * made["cost"]["time_ns"], "how rare they become depends on what else costs"
+    assert steps or parts.get("samples", 0) < 0.25 * made["cost"]["time_ns"], (
+        "how rare they become depends on what else costs"
+    )
     if not steps:
         return
     number = sum(sample.values[1] for sample in profile.samples if sample.label("state") == "running")
