@@ -8,7 +8,6 @@ from stallscope.converters.model.slices import SliceSpent, ThreadSlices
 from stallscope.converters.scan.compare.changes import Change
 from stallscope.converters.scan.compare.comparing import compare
 from stallscope.converters.scan.compare.intervals import Key, intervals_of
-from stallscope.converters.scan.compare.judgement import probability
 from summary_profiles import MS, SECOND
 
 
@@ -20,15 +19,6 @@ def differs_by(x: float) -> bool:
 def by_chance(x: float) -> bool:
     """Whether a difference that has this probability without a change is one."""
     return Change(Key("train", None, "lock"), side(0.1), side(0.4), chance=x).is_change
-
-
-def has_digits(x: float) -> bool:
-    """Whether this probability is told with its first digit."""
-    return probability(x) == f"p = {x:.1g}"
-
-
-def are_runs_enough(x: float) -> bool:
-    return compare(runs(100, round(x)), runs(400)).judged
 
 
 def has_last(x: float) -> bool:

@@ -40,7 +40,7 @@ def side(*rates: float) -> Side:
 
 
 def runs(blocked_ms: int, number: int = 3, **given: Any) -> list[Profile]:
-    """As many runs as are needed for a test, whose means are a ms apart."""
+    """Runs whose means are a ms apart; by default as many as a test needs."""
     return [run(blocked_ms + i - 1, shift=i, **given) for i in range(number)]
 
 

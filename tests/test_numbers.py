@@ -61,6 +61,7 @@ ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
     "summary/events.py": ("ns of a second; digits that are printed", (NS, 0.05)),
     "summary/figures.py": ("version of the JSON", (3,)),
     "summary/outliers.py": ("standard deviations of a median deviation; digits of a share", (1.4826, 10**6, 10**6)),
+    "scan/compare/judgement.py": ("digits that are printed", (0.0001,)),
     "scan/compare/graph.py": ("ns of a second", (NS,)),
     "scan/compare/locks.py": ("ns of a second", (NS,)),
     "scan/compare/steps.py": ("ns of units of time", (1e9, 1e6, 1e3)),
@@ -82,6 +83,7 @@ ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
     "scan/page/data.py": ("version; ns of a millisecond", (1, 1_000_000)),
     "scan/page/evidence.py": ("rows of a page", (200, 5, 12, 8, 4)),
     "scan/page/graph.py": ("bound of a page", (200_000,)),
+    "scan/page/steps.py": ("rows of a page", (1_000,)),
     "scan/page/jobs.py": ("rows of a page", (1_000,)),
     "scan/page/lanes.py": (
         "layout of a block; bound of a page; parts of a chart; thousandths",
@@ -97,6 +99,7 @@ ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
     "summary/render.py": ("ns of a second", (NS,)),
     "summary/sharing_table.py": ("digits that are printed", (200,)),
     "summary/ended_waits.py": ("bits of a key; the row of no thread", (32, 1)),
+    "summary/found_steps.py": ("number of no place", (1,)),
     "summary/step_makers.py": ("threads that pass something on, one after the other", (3,)),
     "summary/steps.py": ("the percentile that is told", (90,)),
     "summary/steps_table.py": ("width; columns; digits that are printed", (160, 8, 99.5)),

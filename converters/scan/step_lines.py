@@ -74,6 +74,7 @@ def evidence(name: str, pace: Pace) -> str:
     if found is None:
         return ""
     shows = f"{plural(steps.steps.count, 'interval')}, MAD {share(found.deviation, steps.median)} of the median"
+    shows += "; one that need not wait there is part of the step before"
     timer = ", which a timer ends," if found.is_timed else ""
     return f"By time alone, a step is from one end of the wait in {name}{timer} to the next ({shows})"
 

@@ -17,7 +17,6 @@ from ..facts import thresholds
 from ..facts.regular_intervals import Regular, regular
 from ..facts.wait_functions import COLLECTIVE, LOADER
 from ..facts.wait_kinds import CHILD, EVENTS, HELD, PEER, SLEEP, THREAD
-from ..facts.waits import Wait
 from ..model.scheduling import Array, Scheduling
 from ..model.sites import Site
 from ..model.steps import Found, Steps
@@ -29,6 +28,9 @@ from .steps import StepPlaces, StepThread
 _BORDERS = frozenset((SLEEP, THREAD, PEER, CHILD, EVENTS, HELD))
 """Kinds of waits that can be the border of two steps: not locks, which are waited for whenever others have them, nor
 waits for work."""
+
+
+_NO_BORDER = -1
 
 
 class _Candidate(NamedTuple):
@@ -76,27 +78,28 @@ def found_steps(scheduling: Scheduling) -> tuple[Steps, ...]:
 def _candidates(scheduling: Scheduling, waits: EndedWaits, places: StepPlaces, row: int) -> Iterator[_Candidate]:
     ended = waits.of(row)
     stacks, which = np.unique(ended.stacks, return_inverse=True)
-    sites: dict[tuple[Site, str], list[int]] = defaultdict(list)
+    sites: dict[tuple[Site, str], int] = {}
+    of_stack = np.full(len(stacks), _NO_BORDER)
     for i, stack in enumerate(stacks.tolist()):
         wait = waits.wait(stack)
-        if _can_be_border(wait):
-            sites[places.of(stack), wait.job].append(i)
+        if wait.kind in _BORDERS:
+            of_stack[i] = sites.setdefault((places.of(stack), wait.job), len(sites))
+    of_wait = np.where(ended.over, of_stack[which], _NO_BORDER)
+    counts = np.bincount(of_wait[of_wait != _NO_BORDER], minlength=len(sites))
     thread = scheduling.threads[row]
     is_main = bool(thread["tid"] == thread["tgid"])
     life = scheduling.end - max(scheduling.begin, int(thread["begin"]))
-    for (site, job), members in sites.items():
-        own = np.flatnonzero(np.isin(which, members) & ended.over)
+    for (site, job), number in sites.items():
+        if counts[number] <= thresholds.PERIOD_INTERVALS:
+            continue
+        own = np.flatnonzero(of_wait == number)
         ends = ended.ends[own]
-        if len(ends) <= thresholds.PERIOD_INTERVALS or ends[-1] - ends[0] < thresholds.MOSTLY * life:
+        if ends[-1] - ends[0] < thresholds.MOSTLY * life:
             continue
         if site.frames and (found := regular(np.diff(ends))):
             candidate = _Candidate(row, is_main, site, job, found, ends, own, *_work(ended, own))
             if _works(candidate):
                 yield candidate
-
-
-def _can_be_border(wait: Wait) -> bool:
-    return wait.kind in _BORDERS and wait.has_user_frames and not wait.lock
 
 
 def _work(ended: Ended, own: Array) -> tuple[int, int, bool]:

@@ -43,7 +43,7 @@ def scan(server: Server, seconds: float, path: Path) -> None:
 
 
 def compared(before: list[Path], after: list[Path]) -> dict[str, Any]:
-    """What --compare says of the runs of two sides."""
+    """JSON of --compare on the runs of two sides."""
     sides = [",".join(map(str, side)) for side in (before, after)]
     done = subprocess.run([SCAN, "--compare", *sides, "--json"], check=True, capture_output=True, text=True)
     found: dict[str, Any] = json.loads(done.stdout)

@@ -48,7 +48,7 @@ def test_steps_of_ranks_open_their_evidence(show: Callable[..., ScanPage]) -> No
     shown.page.keyboard.press("Enter")
     text = shown.page.locator("#steps tr.detail").inner_text()
     assert "By time alone, a step is from one end of the wait in main → next_batch to the next (100 intervals" in text
-    assert "1 thread, one of which takes 80.0 ms for each, 12.5 a second at most" in text
+    assert "1 thread, which takes 80.0 ms for each, 12.5 a second at most" in text
     assert "main → save → fsync" in text
     assert "rank 1" in shown.section("steps").locator("tbody tr").first.inner_text()
 

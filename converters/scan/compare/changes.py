@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ...facts import thresholds
+from ...rules.verdict import IDLE
 from .intervals import Intervals, Key
 from .judgement import differs
 from .statistic import Welch, holm, mean, welch
@@ -21,7 +22,7 @@ class Side(NamedTuple):
     """Rates of a key on one side, in s per s of the trace."""
 
     runs: tuple[float, ...]
-    """That of each run."""
+    """Rates of the runs, one each."""
     lowest: float
     """Least rate of a slice, of all runs."""
     highest: float
@@ -48,6 +49,11 @@ class Change:
     @property
     def difference(self) -> float:
         return self.after.rate - self.before.rate
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it is the time of threads with nothing to do."""
+        return self.key.kind == IDLE
 
     @property
     def matters(self) -> bool:
@@ -80,10 +86,10 @@ def _side(runs: Sequence[Intervals], key: Key) -> Side:
 
 
 class Judged(NamedTuple):
-    """Rows with their chances; those first that are more than noise, then by the difference."""
+    """Rows with their chances; those first that are more than noise, idling last, then by the difference."""
 
     changes: tuple[Change, ...]
-    """Those that matter."""
+    """Changes that matter."""
     steps: tuple[StepChange, ...]
     tested: int
     """Number of rows that were tested."""
@@ -98,7 +104,9 @@ def with_chances(changes: Sequence[Change], steps: Sequence[StepChange]) -> Judg
     judged_steps = [replace(each, chance=next(chances)) if each.welch else each for each in steps]
     matter = [each for each in judged if each.matters]
     return Judged(
-        tuple(sorted(matter, key=lambda each: (not each.is_change, -abs(each.difference), str(each.key)))),
+        tuple(
+            sorted(matter, key=lambda each: (not each.is_change, each.is_idle, -abs(each.difference), str(each.key)))
+        ),
         tuple(sorted(judged_steps, key=lambda each: (not each.is_told, -abs(each.difference), str(each.key)))),
         len(tested),
     )

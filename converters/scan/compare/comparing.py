@@ -15,7 +15,6 @@ from ...facts.identity import with_own_ids
 from ...facts.ranks import ranks_of
 from ...facts.scripts import with_scripts
 from ...model import Profile
-from ...rules.verdict import IDLE
 from .changes import Change, changes_of, with_chances
 from .intervals import intervals_of, names_of
 from .locks import LockChange, lock_changes
@@ -72,7 +71,7 @@ class Comparison:
     @property
     def first(self) -> Change | None:
         """The change that costs most: the largest increase that is no idling. None without any."""
-        return next((each for each in self.told if each.difference > 0 and each.key.kind != IDLE), None)
+        return next((each for each in self.told if each.difference > 0 and not each.is_idle), None)
 
     @property
     def first_step(self) -> StepChange | None:

@@ -44,7 +44,7 @@ def answer(comparison: Comparison) -> str:
 
 
 def caveat(comparison: Comparison) -> str:
-    """What few runs cannot tell, and what to do; "" if there are enough for the first sentence."""
+    """Sentence on what few runs cannot tell, and what to do; "" if there are enough for the first sentence."""
     step = comparison.first_step
     one, other = (len(step.before.means), len(step.after.means)) if step else comparison.sliced
     least = int(thresholds.COMPARED_RUNS)
@@ -60,12 +60,12 @@ def caveat(comparison: Comparison) -> str:
 
 def _least(changes: Iterable[Change]) -> Change | None:
     """The largest decrease that is no idling. None without any."""
-    return next((each for each in changes if each.difference < 0 and each.key.kind != IDLE), None)
+    return next((each for each in changes if each.difference < 0 and not each.is_idle), None)
 
 
 def _sentence(each: Change) -> str:
     """``In each second, train (rank 3) is 0.30 ± 0.01 s longer waiting for a lock in take (0.10 → 0.40 s, all its
-    threads together): differs (p = 0.0004).``"""
+    threads together): differs (p = 0.00041).``"""
     told = verdict(each.chance, is_change=each.is_change)
     return (
         f"In each second, {who(each.key.process, each.key.rank)} is {_amount(each)} {_does(each)} "

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 from ...facts import thresholds
 
+_LEAST = 0.0001
+"""Probability below which the number does not matter: few runs, whose distribution is not known, do not show it."""
+
 
 def differs(chance: float | None) -> bool:
     """Whether a difference is more than noise that has this probability, corrected, without a change."""
@@ -21,11 +24,10 @@ def overlap(before: Sequence[float], after: Sequence[float]) -> bool:
 
 
 def verdict(chance: float | None, *, is_change: bool) -> str:
-    """``differs (p = 0.0004)`` or ``noise (p = 0.6)``; "" if there was no test."""
+    """``differs (p = 0.00041)`` or ``noise (p = 0.62)``; "" if there was no test."""
     return "" if chance is None else f"{'differs' if is_change else 'noise'} ({probability(chance)})"
 
 
 def probability(chance: float) -> str:
-    """``p = 0.0004``; very small ones, which no few runs can show, as ``p < 0.0001``."""
-    least = thresholds.COMPARED_LEAST_CHANCE
-    return f"p < {least:g}" if chance < least else f"p = {chance:.1g}"
+    """``p = 0.00041``; very small ones, which no few runs can show, as ``p < 0.0001``."""
+    return f"p < {_LEAST:g}" if chance < _LEAST else f"p = {chance:.2g}"

@@ -45,7 +45,7 @@ def calls(before: Sequence[Profile], after: Sequence[Profile]) -> tuple[Moved, .
 def _moved(
     before: Sequence[Profile], after: Sequence[Profile], times: Callable[[Profile], Mapping[_Who, int]]
 ) -> tuple[Moved, ...]:
-    """What differs by as much as matters, and on one side more than in any run of the other."""
+    """Rates that differ by as much as matters, and are higher on one side than in any run of the other."""
     one, other = ([_rates(run, times(run)) for run in side] for side in (before, after))
     made = []
     for who in {key: None for run in (*one, *other) for key in run}:

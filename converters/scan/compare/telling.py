@@ -54,7 +54,7 @@ def _tables(comparison: Comparison) -> Iterator[tuple[str, list[str]]]:
     yield _change_table(comparison)
     yield "Locks (not tested), with the mean wait", list(map(_lock_line, comparison.locks[: thresholds.COMPARED_MOVED]))
     verdicts = verdict_lines(comparison)[: thresholds.COMPARED_VERDICTS]
-    yield "Verdicts that differ (not tested)", verdicts
+    yield "Verdicts that differ (not tested), with the share of their threads' time", verdicts
     for head, moved in (("Functions that run", comparison.functions), ("Calls", comparison.calls)):
         told = list(map(_moved_line, moved[: thresholds.COMPARED_MOVED]))
         yield f"{head} (not tested)", told
@@ -103,7 +103,7 @@ def _change_table(comparison: Comparison) -> tuple[str, list[str]]:
     head = f"{'Before':>8} {'After':>8} {'Change':>8}"
     changes = comparison.changes[: thresholds.COMPARED_ROWS]
     if comparison.judged:
-        return f"{head} {'±':>6}  {'Test':<20} What", list(map(_judged_line, changes))
+        return f"{head} {'±':>6}  {'Test':<21} What", list(map(_judged_line, changes))
     name, of_runs = range_name(comparison), are_of_runs(comparison)
     rows = [[_rates(each), *ranges(each, of_runs=of_runs), what(each.key)] for each in changes]
     return f"{head}  {name + ' before':<14} {name + ' after':<13} What", [
@@ -113,7 +113,7 @@ def _change_table(comparison: Comparison) -> tuple[str, list[str]]:
 
 def _judged_line(each: Change) -> str:
     margin = f"{each.welch.margin:.2f}" if each.welch else ""
-    return f"{_rates(each)} {margin:>6}  {verdict(each.chance, is_change=each.is_change):<20} {what(each.key)}"
+    return f"{_rates(each)} {margin:>6}  {verdict(each.chance, is_change=each.is_change):<21} {what(each.key)}"
 
 
 def _rates(each: Change) -> str:

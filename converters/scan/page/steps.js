@@ -34,5 +34,5 @@ function stepTable(report) {
 
 function madeBy([threads, work, most]) {
     const rate = most ? ", " + most.toPrecision(3) + " a second at most" : "";
-    return plural(threads, "thread") + ", one of which takes " + duration(work) + " for each" + rate;
+    return plural(threads, "thread") + (threads > 1 ? ", one of which takes " : ", which takes ") + duration(work) + " for each" + rate;
 }

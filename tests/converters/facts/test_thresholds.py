@@ -331,9 +331,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "HOLDS_MOST": (Pin(0.69, 0.71, slice_pins.holds_for),),
     "COMPARED_LEAST": (Pin(0.019, 0.021, compare_pins.differs_by),),
     "COMPARED_CHANCE": (Pin(0.0499, 0.0501, compare_pins.by_chance),),
-    "COMPARED_LEAST_CHANCE": (Pin(0.000099, 0.000101, compare_pins.has_digits),),
     "COMPARED_LAST": (Pin(0.49, 0.51, compare_pins.has_last),),
-    "COMPARED_RUNS": (Pin(2, 3, compare_pins.are_runs_enough),),
     "COMPARED_STEP": (Pin(0.049, 0.051, compare_pins.step_differs_by),),
     "COMPARED_STEPS": (Pin(19, 20, compare_pins.are_steps_enough),),
 }

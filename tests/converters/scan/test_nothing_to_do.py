@@ -43,7 +43,7 @@ def test_who_is_blocked_is_held_up() -> None:
 
 @pytest.mark.parametrize(("child", "kind"), [(SLEEP, "idle"), (FSYNC, "child")])
 def test_a_shell_whose_child_sleeps_has_nothing_to_do(child: Stack, kind: str) -> None:
-    """Of chosen processes, too."""
+    """Chosen processes are idle then, too."""
     profile = shell()
     state = "interruptible" if child is SLEEP else "uninterruptible"
     Tracee(profile, 7, "tool", 7, "tool").wait(child, state, 10 * SECOND, 9)

@@ -64,3 +64,10 @@ def test_a_wake_up_of_before_ended_nothing() -> None:
     made.wakeups["time"][made.wakeups["time"] == 30] = 5
     assert EndedWaits(made).of(0).wakers.tolist()[0] == NOBODY
     assert TIMER == 0
+
+
+def test_another_thread_that_was_woken_meanwhile_is_nobody() -> None:
+    made = Recording().thread(5, [Wait(GET, 50, by=7)]).thread(6, [Wait(GET, 60, by=UNKNOWN)]).thread(7, [Run(9)])
+    waits = EndedWaits(made.events())
+    assert waits.of(0).wakers.tolist() == [2]
+    assert waits.of(1).wakers.tolist() == [NOBODY]

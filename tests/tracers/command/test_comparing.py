@@ -39,7 +39,7 @@ def test_pages_and_graphs(tmp_path: Path) -> None:
 
 
 def test_lists_of_runs(tmp_path: Path) -> None:
-    """Also repeated pairs, and names that have a comma themselves."""
+    """Takes repeated pairs, too, and names that have a comma themselves."""
     a, b, c, d = (capture(tmp_path, f"{name}.pb.gz") for name in ("a", "b", "c", "d,1"))
     for arguments, runs in (
         ([f"{a},{b},{c}", d], [3, 1]),

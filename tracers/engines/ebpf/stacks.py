@@ -10,6 +10,7 @@ from operator import attrgetter
 
 from ....converters.base.units import plural
 from ....converters.model import Frame, Stack
+from ....converters.model.losses import NOT_TAKEN
 from ...base.progress import MANY, Progress
 from ...kernel.records import ENDS, LOST, NEW, OTHER, OTHER_STACKS, RUNNING, STACK_SHED
 from ...symbols.kallsyms import Kallsyms
@@ -25,7 +26,7 @@ _NO_STACK = Frame("[no stack]", "other")
 _UNREPORTED = Frame("[switch not reported]", "other")
 _NOT_BEGUN = Frame("[not started yet]", "other")
 _NOT_SAMPLED = Frame("[not sampled]", "other")
-_NOT_TAKEN = Frame("[stack not taken (shed)]", "other")
+_NOT_TAKEN = Frame(NOT_TAKEN, "other")
 _STANDING_FOR = {OTHER_STACKS: (Frame("[other stacks]", "other"),), LOST: (Frame("[lost]", "other"),)}
 _SCHEDULE = "__schedule"
 _UNNAMED = re.compile(r"\[(?!stack lost|stack not taken|no stack|not started|not sampled|switch not|other stacks|lost)")

@@ -1,5 +1,5 @@
-"""What is called a change of simulated runs, whose truth is known. Seeds are fixed: the figures do not differ from run
-to run."""
+"""Changes that are called such in simulated runs, whose truth is known. Seeds are fixed: the figures do not differ from
+run to run."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ def called(random: Generator, of: Callable[[Generator], Rates], sides: tuple[int
 @pytest.mark.parametrize("sides", [(3, 3), (5, 5), (3, 6)])
 @pytest.mark.parametrize("of", SIMULATED)
 def test_pairs_without_a_change(of: Callable[[Generator], Rates], sides: tuple[int, int]) -> None:
-    """In at most 5 % of pairs any row is called a change."""
+    """Finds that in at most 5 % of pairs any row is called a change."""
     random = np.random.default_rng(29)
     assert sum(bool(called(random, of, sides)) for _ in range(PAIRS)) <= 0.05 * PAIRS
 
 
 @pytest.mark.parametrize("of", [independent, slow_phases])
 def test_a_change_is_found(of: Callable[[Generator], Rates]) -> None:
-    """In 95 % of pairs, and with at most 5 % of pairs in which another row is called one."""
+    """Finds it in 95 % of pairs, and in at most 5 % of pairs another row."""
     random = np.random.default_rng(29)
     found = [called(random, of, (3, 3), more=0.8) for _ in range(PAIRS)]
     assert sum(0 in each for each in found) >= 0.95 * PAIRS

@@ -4,9 +4,11 @@ import pytest
 from compare_profiles import run, runs
 from stallscope.converters.model import Profile, ValueType
 from stallscope.converters.model.processes import ProcessTimes
+from stallscope.converters.model.slices import SliceSpent, ThreadSlices
+from stallscope.converters.rules.verdict import IDLE
 from stallscope.converters.scan.compare.comparing import compare
 from stallscope.converters.scan.compare.telling import lines
-from summary_profiles import SECOND, empty
+from summary_profiles import MS, SECOND, empty
 from verdict_profiles import FSYNC, one
 
 
@@ -61,7 +63,7 @@ def test_ranks_are_matched_by_number() -> None:
 
 @pytest.mark.parametrize(("before", "after"), [(1, 1), (2, 2), (2, 3), (9, 2)])
 def test_few_runs_cannot_tell(before: int, after: int) -> None:
-    """However many slices they have, and however much they differ."""
+    """Calls nothing a change, however many slices they have, and however much they differ."""
     made = compare(runs(100, before, slices=50), runs(900, after, slices=50))
     assert not made.judged
     assert not made.tested
@@ -109,6 +111,18 @@ def test_what_is_more_than_noise_comes_first() -> None:
 
     made = compare([of(100 + i, ms) for i, ms in enumerate((1, 500, 900))], [of(150 + i, 900) for i in range(3)])
     assert [each.key.process for each in made.changes] == ["train", "train", "other", "other"]
+
+
+def test_idling_comes_last() -> None:
+
+    def of(ms: int) -> Profile:
+        made = run(100)
+        made.slices.append(ThreadSlices("a", "a", 8, 8, SECOND, 0, [SliceSpent(IDLE, (ms * MS,) * 10)]))
+        return made
+
+    one, other = of(100), of(900)
+    other.slices[0] = run(200).slices[0]
+    assert [each.key.kind for each in compare([one], [other]).changes] == ["lock", "cpu", IDLE]
 
 
 def test_an_edited_script_matches_itself() -> None:

@@ -87,5 +87,5 @@ def test_what_few_runs_cannot_tell_is_about_the_steps_if_these_are_told() -> Non
     assert caveat(made).startswith("With 3 runs before and 2 after")
     with_steps(after[0], load_ms=61)
     made = compare(before, after)
-    assert "(+67 %), which differs (p = 0.0004): +30.3 ms in" in answer(made)
+    assert "(+67 %), which differs (p = 0.00036): +30.3 ms in" in answer(made)
     assert not caveat(made)

@@ -8,10 +8,13 @@ from stallscope.converters.scan.compare.judgement import differs, overlap, verdi
     ("chance", "is_change", "told"),
     [
         (None, False, ""),
-        (0.000412, True, "differs (p = 0.0004)"),
+        (0.000412, True, "differs (p = 0.00041)"),
         (1e-12, True, "differs (p < 0.0001)"),
+        (0.000101, True, "differs (p = 0.0001)"),
+        (0.000099, True, "differs (p < 0.0001)"),
         (0.0, True, "differs (p < 0.0001)"),
-        (0.62, False, "noise (p = 0.6)"),
+        (0.62, False, "noise (p = 0.62)"),
+        (0.0523, False, "noise (p = 0.052)"),
         (1.0, False, "noise (p = 1)"),
     ],
 )

@@ -72,7 +72,7 @@ def test_a_difference_of_runs_that_are_alike_is_none() -> None:
 
 
 def test_parts_that_are_the_same_are_not_shown() -> None:
-    """Not even with digits that differ behind those shown."""
+    """Leaves them out even if digits differ behind those shown."""
     (change,) = compare([with_steps(run(1))], [with_steps(run(1), 10.004, 60)]).steps
     assert [row[2:] for row in step_rows(change)] == [
         ("+30.00", "ms of train.py:step, 100 and 100 steps"),

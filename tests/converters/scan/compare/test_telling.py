@@ -179,7 +179,7 @@ def test_several_runs_of_each_have_their_range() -> None:
 def test_tested_runs_have_a_margin_and_a_probability() -> None:
     made = compare(runs(100), [run(ms) for ms in (350, 400, 460)])
     (row, *_) = [line for line in table(made, "  Before    After   Change      ±  Test") if "lock" in line]
-    assert row == "    0.10     0.40    +0.30   0.14  differs (p = 0.02)   train: lock in step → train │ futex_wait"
+    assert row == "    0.10     0.40    +0.30   0.14  differs (p = 0.022)   train: lock in step → train │ futex_wait"
     change = next(each for each in to_json(made)["changes"] if each["kind"] == "lock")
     assert change["is_change"]
     assert change["chance"] == pytest.approx(0.0216, abs=0.001)

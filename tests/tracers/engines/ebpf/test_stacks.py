@@ -55,7 +55,7 @@ def test_lost_and_unknown_stacks() -> None:
 
 
 def test_stacks_that_the_budget_left_out_are_not_lost() -> None:
-    """What the kernel waits for stays known."""
+    """Frames of the kernel stay."""
     waits = [(key(user=STACK_SHED, kernel=7), WaitSum(3, 1, 1, 1, 0, 0, 0))]
     made = profile(waits=waits, stacks={7: (KERNEL + 3, KERNEL + 2)})
     assert frames(made) == [["[stack not taken (shed)]", "schedule", "__schedule"]]
