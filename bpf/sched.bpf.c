@@ -316,9 +316,9 @@ static __always_inline void capture_stacks(void *ctx, struct task_struct *prev, 
 		bool lasting = t->key.state != WAIT_PREEMPTED;
 
 		t->interpreters = python_generation;
-		t->key.ustack = wait_stack_is_shed(gap) ? STACK_SHED
-							: user_stack(CONTEXT_SCHED, prev, t->key.tgid, lasting,
-								     record, &t->end);
+		t->key.ustack = wait_stack_is_shed(gap)
+					? STACK_SHED
+					: user_stack(CONTEXT_SCHED, prev, t->key.tgid, lasting, record, &t->end);
 	}
 	if (kernel_stacks)
 		t->key.kstack =
