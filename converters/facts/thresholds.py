@@ -193,6 +193,7 @@ MOSTLY_ONE = Threshold(0.7, "share of running threads' time", "Threads of one na
 ALONE = Threshold(0.6, "share of several threads' time", "One of them with less is not the one that matters.")
 ALONE_FAIR = Threshold(1.6, "times the fair share", "One of two threads has more than 0.6 easily.")
 HARDLY = Threshold(0.05, "share of the waits of idle threads", "If others wait for longer, not only idle ones do.")
+MOSTLY_INSIDE = Threshold(0.7, "share of a place's samples", "A function with less does not tell what the place does.")
 NAMELESS_CODE = Threshold(0.5, "share of a process's samples", "With less, most functions have names.")
 CALLED_MOSTLY = Threshold(0.5, "share of a function's samples", "What it calls for less is one of several things.")
 NOT_SAMPLED = Threshold(0.5, "share of the running time", "If less of it was not sampled, the rest tells enough.")
