@@ -8,6 +8,7 @@ from dataclasses import replace
 from processes import process as add_process
 from processes import threads as add_threads
 from stallscope.converters.facts.gil import gil_shares
+from stallscope.converters.facts.inner_function import with_inner
 from stallscope.converters.model import Frame, Module, Profile
 from stallscope.converters.model.gil import GilThread, GilTimes
 from stallscope.converters.model.processes import CpuLimit
@@ -190,6 +191,12 @@ def busy_beside(x: float) -> bool:
     profile.threads[0].wall = TEN // 5
     profile.threads[0].on_cpu = TEN // 5 - 20 * MS
     return "busy" in {each.rule for each in judge(facts_of(profile)).verdicts}
+
+
+def is_inside(x: float) -> bool:
+    """Whether a function inside of a place is told that has this share of its samples."""
+    inside = round(100 * x)
+    return with_inner(("load",), {("load", "read", "inflate"): inside, ("load",): 100 - inside}, 100) != ("load",)
 
 
 def is_nameless(x: float) -> bool:

@@ -226,6 +226,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "ALONE": (Pin(0.59, 0.61, lambda x: said.is_alone(x, 4)),),
     "ALONE_FAIR": (Pin(1.58, 1.62, lambda x: said.is_alone(x / 2, 2)),),
     "HARDLY": (Pin(0.049, 0.051, said.are_idle),),
+    "MOSTLY_INSIDE": (Pin(0.69, 0.71, pins.is_inside),),
     "NAMELESS_CODE": (Pin(0.49, 0.51, pins.is_nameless),),
     "CALLED_MOSTLY": (Pin(0.49, 0.51, said.calls_mostly),),
     "NOT_SAMPLED": (Pin(0.49, 0.51, said.is_hidden),),
