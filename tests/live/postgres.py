@@ -107,9 +107,8 @@ class HotRow:
 
     def _sessions(self) -> list[int]:
         # pgbench first asks for its tables, in a session that ends before those of its clients begin.
-        query = (
-            "select pid from pg_stat_activity where application_name = 'pgbench' and query ~ '^(begin|update hot|select pg_sleep|commit)'"
-        )
+        of_clients = "query ~ '^(begin|update hot|select pg_sleep|commit)'"
+        query = f"select pid from pg_stat_activity where application_name = 'pgbench' and {of_clients}"
         return [int(pid) for pid in self._ask(query).split()]
 
     def _ask(self, query: str) -> str:
