@@ -40,7 +40,7 @@ CALM = 0.3
 """Share of a core below which it has prepared its tables: what is compared is the trace, not its start."""
 NULL = subprocess.DEVNULL
 PLAIN, KEPT = "trace-scan", "trace-scan -o scan.d"
-"""Names of a scan, and of one that keeps the events of the scheduler one by one, which a page draws: no peer has them."""
+"""Names of a scan, and of one that keeps the events of the scheduler one by one, which a page draws: no peer does."""
 STEPS = """
 import sys, time
 end, steps = time.monotonic() + float(sys.argv[1]), 0
