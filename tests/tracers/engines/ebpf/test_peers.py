@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from stallscope.converters.model.remarks import Joined
-from stallscope.converters.model.wait_objects import label
 from stallscope.tracers.base import procfs
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import peers as module
@@ -60,9 +59,9 @@ class Tracing:
         self.threads: list[ThreadRecord] = []
         self.began = time.monotonic_ns() - 10 * SECOND
         self.options = SimpleNamespace(scope=scope or Scope(pids=[CLIENT], peers=True), collectors=[self.waits])
-        objects = SimpleNamespace(others=lambda number: others if number == label(SOCKET) and others else set())
+        objects: Any = SimpleNamespace(others=lambda number: others if number == SOCKET and others else set())
         engine: Any = self
-        self.peers = Peers(engine, objects, lambda: ())  # type: ignore[arg-type]
+        self.peers = Peers(engine, objects, lambda: ())
         self.thread(CLIENT, ON_CPU, 0)
 
     def thread(self, tgid: int, phase: int, waits: int, on: int = 0) -> None:
