@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, cast
 
 from ....converters.model.remarks import Comment, Joined
 from ...base import procfs
-from ...base.scope import Scope
 from ...kernel.records import BLOCKED, ThreadRecord
 from ...measures.wakeup import WakeUp
 from .probes import Probes
@@ -41,11 +40,8 @@ class Peers:
 
     def __init__(self, engine: Probes, objects: WaitedFor, ours: Callable[[], Collection[int]]) -> None:
         """``ours``: processes of the tracer."""
-        scope: Scope = engine.options.scope
-        self._wakeups: WakeUpCollector | None = None
-        if scope.peers and not scope.everything:
-            found = [cast("WakeUpCollector", each) for each in engine.options.collectors if each.name == WakeUp.name]
-            self._wakeups = found[0] if found else None
+        found = [cast("WakeUpCollector", each) for each in engine.options.collectors if each.name == WakeUp.name]
+        self._wakeups = found[0] if found else None
         self._engine, self._objects, self._ours = engine, objects, ours
         self._began = 0
         """Beginning of the present interval (CLOCK_MONOTONIC ns); 0: that of the trace."""
