@@ -219,8 +219,8 @@ class Blame:
         return again, self._for_work(for_events)
 
     def _for_work(self, for_events: Counter[tuple[Node, Node]]) -> Counter[tuple[Node, Node]]:
-        """Those of the waits for events that a process ends which itself waits for longer for the one that it wakes: it
-        is a client. Or the kernel's own threads: they hand on what was asked for."""
+        """Keeps those that a process ends which itself waits for longer for the one that it wakes, as a client does; and
+        those that threads of the kernel end: they hand on what was asked for."""
         between: Counter[tuple[int, int]] = Counter()
         events: Counter[tuple[int, int]] = Counter()
         for (victim, end), time in self._graph.ends.items():
