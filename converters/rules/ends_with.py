@@ -106,6 +106,11 @@ def about(facts: Facts, pids: frozenset[int] = frozenset()) -> list[Verdict]:
     return facts.once(_blame).find(frozenset(map(kernel_id, pids))) if facts.recorded else []
 
 
+def for_work(facts: Facts) -> Counter[tuple[Node, Node]]:
+    """Time in ns of waits for work of threads that do not only wait for it, by who waits and who ends them."""
+    return facts.once(_blame).for_work if facts.recorded else Counter()
+
+
 def _blame(facts: Facts) -> Blame:
     assert facts.recorded is not None
     loops = {thread for verdict in idle.find(facts) if verdict.finding for thread in verdict.finding.threads}
@@ -131,6 +136,7 @@ class Blame:
         self._doings = Doings(graph, profile)
         self._of_kernel = _of_kernel(profile)
         self._in_kernel = self._of_kernel - graph.traced
+        self._again, self.for_work = self._by_kind()
 
     def find(self, of: frozenset[int] = frozenset()) -> list[Verdict]:
         """Finds at most one verdict, of threads of these processes if any are given."""
@@ -182,13 +188,13 @@ class Blame:
         return list(self._found())
 
     def _found(self) -> Iterator[_Case]:
-        whole, for_work = self._by_kind()
+        whole = self._again.copy()
         times: Counter[tuple[_Group, _Culprit]] = Counter()
         for (victim, end), time in self._graph.ends.items():
             # What ends only because of a thread's own timer, it waits for nobody.
             if victim in self._victims and end.kind != TIMER:
                 group = self._group(victim)
-                left = time - for_work[victim, end]
+                left = time - self.for_work[victim, end]
                 whole[group] += left
                 if left and (culprit := self._culprit(group, victim, end)):
                     times[group, culprit] += left
@@ -219,8 +225,8 @@ class Blame:
         return again, self._for_work(for_events)
 
     def _for_work(self, for_events: Counter[tuple[Node, Node]]) -> Counter[tuple[Node, Node]]:
-        """Keeps those that a process ends which itself waits for longer for the one that it wakes, as a client does; and
-        those that threads of the kernel end: they hand on what was asked for."""
+        """Keeps those that a process ends which itself waits for longer for the one that it wakes, as a client does;
+        and those that threads of the kernel end: they hand on what was asked for."""
         between: Counter[tuple[int, int]] = Counter()
         events: Counter[tuple[int, int]] = Counter()
         for (victim, end), time in self._graph.ends.items():
