@@ -15,6 +15,7 @@ from ..model.waits_for import SOFTIRQ, TIMER, UNKNOWN, Node, WaitGraph
 from ..model.waits_for import THREAD as A_THREAD
 from . import thresholds
 from .identity import kernel_id, with_own_ids
+from .task_waits import in_tasks
 from .thread_roles import ThreadRoles, roles_of
 from .wait_functions import EVENT_LOOPS
 from .wait_kinds import EVENTS, TOLD_BY_OTHERS, WORK
@@ -59,6 +60,18 @@ def with_evidence(roles: ThreadRoles, found: Mapping[Thread, Evidence]) -> Threa
     return replace(roles, quiet=quiet, idle=roles.idle | frozenset(found), by=by)
 
 
+def roles_by_wakers(
+    profile: Profile, sums: Sums, threads: dict[Thread, ThreadTimes], graph: WaitGraph | None
+) -> ThreadRoles:
+    """Roles of the threads of a profile with own ids; ``graph``: who waits for whom, None if no wakers are known."""
+    if graph is None:
+        return roles_of(sums, threads)
+    roles = with_evidence(roles_of(sums, threads), idle_by_evidence(sums, threads, graph))
+    in_task = in_tasks(profile, {thread: roles.quiet[thread] for thread in roles.idle})
+    by = {thread: kind for thread, kind in roles.by.items() if thread not in in_task}
+    return replace(roles, idle=roles.idle - in_task, in_task=in_task, by=by)
+
+
 def for_work(sums: Sums) -> frozenset[Thread]:
     """Threads of a language's runtime that mostly wait until it has work for them."""
     return frozenset(
@@ -79,7 +92,7 @@ def idle_nodes(profile: Profile, graph: WaitGraph) -> set[Node]:
     own = with_own_ids(profile)
     threads = merged_threads(own.threads)
     sums = add_up_waits(own, threads)
-    roles = with_evidence(roles_of(sums, threads), idle_by_evidence(sums, threads, graph))
+    roles = roles_by_wakers(own, sums, threads, graph)
     return {node_of(thread) for thread in roles.idle}
 
 
