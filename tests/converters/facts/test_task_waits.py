@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from idle_hosts import NETWORK, Host
 from stallscope.converters.facts.idle_evidence import idle_nodes
+from stallscope.converters.facts.restricted import of_processes
 from stallscope.converters.facts.wait_kinds import PEER, THREAD
 from stallscope.converters.model import Frame, Profile, Stack
 from stallscope.converters.model.waits_for import waits_for
@@ -91,6 +92,12 @@ def test_an_exhausted_pool_is_told_first_with_those_that_have_its_connections() 
     assert first.cause.kind == PEER and {tid for _, tid in first.cause.threads} <= {8, 9}
 
 
+def test_they_are_among_the_facts_of_their_process() -> None:
+    facts = read(process(WAITS, GIVES_BACK)).facts
+    assert of_processes(facts, {7}).roles == facts.roles
+    assert not of_processes(facts, {8}).roles.in_task
+
+
 def test_they_are_not_idle_in_a_graph_either() -> None:
     for profile, number in ((process(WAITS, GIVES_BACK), 0), (process(WAITS, [*START, *job("feed"), *PUT]), 8)):
         assert len(idle_nodes(profile, waits_for(profile))) == number
@@ -125,7 +132,7 @@ def test_workers_that_wait_for_a_task(waits: list[tuple[str, str]], by: list[tup
 
 
 def test_functions_of_another_process() -> None:
-    """It has the same functions, as it is a fork."""
+    """Forks have the same functions."""
     assert not in_task(process(WAITS, GIVES_BACK, ELSEWHERE))
 
 
