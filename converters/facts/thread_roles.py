@@ -27,7 +27,7 @@ class ThreadRoles:
     """Quiet threads known to wait for work: the kernel's, and the workers of pools. Never a main thread, unless it is
     among `by`."""
     in_task: frozenset[Thread] = frozenset()
-    """Quiet threads that would be idle, but wait in the middle of a task (`task_waits`)."""
+    """Threads that would be idle, but wait in the middle of a task (`task_waits`)."""
     by: Mapping[Thread, str] = field(default_factory=dict)
     """Evidence that a thread is idle, by thread, if it is known who ended its waits: a kind of `idle_evidence`."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from idle_hosts import NETWORK, Host
+from idle_hosts import NETWORK, SLEEP, TIMER, Host
 from stallscope.converters.facts.idle_evidence import idle_nodes
 from stallscope.converters.facts.restricted import of_processes
 from stallscope.converters.facts.wait_kinds import PEER, THREAD
+from stallscope.converters.facts.wait_kinds import SLEEP as SLEEPS
 from stallscope.converters.model import Frame, Profile, Stack
 from stallscope.converters.model.waits_for import waits_for
 from stallscope.converters.model.wakers import SEPARATOR, WAKER
@@ -90,6 +91,18 @@ def test_an_exhausted_pool_is_told_first_with_those_that_have_its_connections() 
     assert first and first.finding and first.cause
     assert first.finding.kind == THREAD and {tid for _, tid in first.finding.threads} == set(WAITERS)
     assert first.cause.kind == PEER and {tid for _, tid in first.cause.threads} <= {8, 9}
+
+
+def test_who_has_what_they_wait_for_is_not_idle_either() -> None:
+    """A thread that sleeps in steady intervals is, unless somebody waits for it who wants to get on."""
+    profile = process(WAITS, GIVES_BACK)
+    host = Host()
+    host.profile.samples = [sample for sample in profile.samples if sample.label("tid") != 8]
+    host.wait(7, 8, (*python(*START, *job("worker", "handle", "call")), *SLEEP[2:]), 980, TIMER, each=49)
+    held = host.made()
+    assert in_task(held) == set(WAITERS) and not idle(held)
+    first = judgement_of(held)[1].first
+    assert first and first.cause and first.cause.kind == SLEEPS and first.cause.threads == ((7, 8),)
 
 
 def test_they_are_among_the_facts_of_their_process() -> None:
