@@ -21,6 +21,7 @@ from ..facts.slices import slices_by_thread
 from ..facts.started import started_processes, with_waits_for_started
 from ..facts.timed_locks import with_waits_joined
 from ..facts.timed_selects import with_timed_selects
+from ..facts.timed_services import with_timed_services
 from ..facts.wait_sums import Sums, add_up_waits, merged_threads
 from ..facts.waits_for_servers import with_waits_for_servers
 from ..model import Profile
@@ -59,6 +60,7 @@ def read(given: Profile) -> Read:
     recorded = None
     if sums and has_wakers(given):
         recorded = Recorded(replace(given, locks=profile.locks), waits_for(given, names_by_pid))
+        sums = with_timed_services(sums, recorded.graph)
     roles = roles_by_wakers(profile, sums, threads, recorded.graph if recorded else None)
     gil = gil_shares(profile.gil, profile.threads)
     pools = functools.partial(pools_of_libraries, profile)
