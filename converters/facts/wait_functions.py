@@ -68,6 +68,9 @@ JOINS = re.compile(r"_*pthread_(clock|timed|try)?join(_np|_ex)?(_common)?|thrd_j
 SCRIPT_JOINS = re.compile(r"(^|.*/)threading\.py:(Thread\.)?(join|_wait_for_tstate_lock)|Ljava/lang/Thread;::join.*")
 """Functions of scripts (``file:function``) and of compiled code that wait for a thread's end: Python's and Java's."""
 
+THREAD_STARTS = re.compile(r"(^|.*/)threading\.py:(Thread\.)?(_bootstrap|_bootstrap_inner|run)")
+"""Functions of Python's library (``file:function``) with which the stack of each thread begins."""
+
 PYTHON_LOCKS = ("PyThread_acquire_lock_timed", "_PyMutex_LockTimed", "_PyRecursiveMutex_LockTimed")
 """Begins of CPython's functions that take a lock of a script (Python/thread_pthread.h, Python/lock.c). Python's library
 takes such locks to wait for a signal, too: `SIGNALS`."""

@@ -11,7 +11,7 @@ from ..facts.contention import contention_of
 from ..facts.facts import Beside, Facts, Recorded
 from ..facts.gil import gil_shares
 from ..facts.identity import kernel_id, with_own_ids
-from ..facts.idle_evidence import idle_by_evidence, with_evidence
+from ..facts.idle_evidence import roles_by_wakers
 from ..facts.ranks import ranks_of
 from ..facts.runs import SAMPLED as ON_CPU
 from ..facts.runs import add_up_runs
@@ -19,7 +19,6 @@ from ..facts.scripts import named_locks, with_scripts
 from ..facts.shed_stacks import with_shed_stacks
 from ..facts.slices import slices_by_thread
 from ..facts.started import started_processes, with_waits_for_started
-from ..facts.thread_roles import roles_of
 from ..facts.timed_locks import with_waits_joined
 from ..facts.timed_selects import with_timed_selects
 from ..facts.timed_services import with_timed_services
@@ -62,8 +61,7 @@ def read(given: Profile) -> Read:
     if sums and has_wakers(given):
         recorded = Recorded(replace(given, locks=profile.locks), waits_for(given, names_by_pid))
         sums = with_timed_services(sums, recorded.graph)
-    evidence = idle_by_evidence(sums, threads, recorded.graph) if recorded else {}
-    roles = with_evidence(roles_of(sums, threads), evidence)
+    roles = roles_by_wakers(profile, sums, threads, recorded.graph if recorded else None)
     gil = gil_shares(profile.gil, profile.threads)
     pools = functools.partial(pools_of_libraries, profile)
     contention = contention_of(profile)
