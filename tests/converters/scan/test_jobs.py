@@ -37,6 +37,17 @@ def test_ranks_that_are_alike_have_one_line() -> None:
     assert "median of" not in text
 
 
+def test_ranks_that_are_not_alike_are_not_said_to_be() -> None:
+    """Nobody stands out from the median of own time, which all of each one's is."""
+    made = job(1, 1, 1)
+    first = made.threads[0]
+    first.on_cpu, first.blocked = first.wall, {}
+    made.samples = [each for each in made.samples if each.label("pid") != 100]
+    text = text_of(made)
+    assert "started by mpirun (50), not alike: 0.0 % (rank 0) to 100.0 % (rank 1) of their time asleep" in text
+    assert "all alike" not in text and "median of" not in text
+
+
 def test_who_is_late_is_said_once() -> None:
     for own in (0.5, 0.95):
         assert " ".join(text_of(late(own)).split()).count("keeps the other 7 ranks waiting") <= 1
