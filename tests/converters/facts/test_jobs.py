@@ -214,6 +214,13 @@ def test_a_process_that_waits_for_signals_with_several_children_is_a_rank() -> N
     assert pids(made) == [[200, 201]]
 
 
+def test_a_process_whose_child_has_no_rank_is_one() -> None:
+    made = started_by("timeout", "sudo")
+    for each in made.processes:
+        each.ranks = {} if each.pid in (210, 211) else each.ranks
+    assert pids(made) == [[200, 201]]
+
+
 def test_a_process_of_the_same_program_is_the_worker_of_its_rank() -> None:
     made = started_by("train")
     for each in made.origins:

@@ -8,7 +8,7 @@ from stallscope.converters.model.neighbours import Neighbour
 from stallscope.converters.model.origins import Ancestor, ProcessOrigin
 from stallscope.converters.model.wait_objects import PIPE, READS, ObjectEnd, WaitObject
 from stallscope.converters.summary.summarize import summarize
-from summary_profiles import CHILD, EXE, LIBC, POLL, READ, SECOND, SLEEP, Tracee, empty, kernel, user
+from summary_profiles import CHILD, EXE, LIBC, POLL, READ, SECOND, SLEEP, Tracee, empty, facts_of, kernel, user
 
 WRITER, SHELL, WRAPPER, READER = 7, 40, 41, 42
 SIGNAL = (*user(EXE, "main"), *user(LIBC, "sigsuspend"), *kernel("__x64_sys_rt_sigsuspend", "sigsuspend"))
@@ -34,6 +34,16 @@ def test_a_wait_for_a_core_after_it_is_no_work_and_all_else_is() -> None:
     assert waits_for_child(made)
     wrapper.run(SECOND)
     assert not waits_for_child(made)
+
+
+def test_a_server_that_waits_for_events_while_its_children_work_is_none() -> None:
+    """Waits for events of such a process are waits for a child, but it may serve others as well."""
+    made = empty()
+    Tracee(made, WRAPPER, "x", WRAPPER, "x").wait(POLL, "interruptible", 10 * SECOND, 9)
+    Tracee(made, READER, "y", READER, "y").run(10 * SECOND).times.creator = WRAPPER
+    facts = facts_of(made)
+    assert [place.kind for place in facts.waits_of((WRAPPER, WRAPPER))] == ["child"]
+    assert not only_waits_for_child(WRAPPER, facts.threads, facts.sums)
 
 
 def test_all_its_threads_have_to() -> None:
@@ -83,6 +93,12 @@ def test_who_has_not_run_and_started_a_reader_is_none(pids: tuple[int, ...]) -> 
     ],
 )
 def test_others_are_told_as_before(made: Profile) -> None:
+    assert left(made) == [WRAPPER, READER]
+
+
+def test_who_started_a_wrapper_without_the_end_is_told() -> None:
+    made = piped(WRAPPER, READER, above=(SHELL, WRAPPER))
+    made.neighbours.append(Neighbour("sh", SHELL, 0))
     assert left(made) == [WRAPPER, READER]
 
 

@@ -81,6 +81,12 @@ def test_it_is_not_known_that_a_rank_has_it(made: Profile) -> None:
     assert "collective" not in {kind for each in states(made).times for kind in each.kinds}
 
 
+def test_one_of_two_that_run_has_it_and_it_is_not_known_which() -> None:
+    made = polled(None, None)
+    wait_of(made, 3, polls(), 0)
+    assert [dict(each.kinds) for each in states(made).times[1:3]] == [{"running": SECOND, "file-lock": 9 * SECOND}] * 2
+
+
 def test_who_does_not_ask_but_waits_itself_may_not_have_it() -> None:
     made = empty()
     wait_of(made, 0, SLEEPS, 6 * SECOND)

@@ -72,6 +72,7 @@ def test_as_json() -> None:
     assert (found["program"], found["size"], found["launcher"]) == ("train", 8, {"name": "mpirun", "pid": 50})
     assert found["straggler"]["ranks"] == [3]
     assert (found["straggler"]["kind"], found["straggler"]["share"]) == ("sleep", 0.8)
+    assert found["straggler"]["for_lock"] is False
     third = found["ranks"][3]
     assert (third["rank"], third["pid"], third["gpus"], third["rank_source"]) == (3, 103, "3", "environment")
     assert third["kinds_ns"] == {"collective": 2 * SECOND, "sleep": 8 * SECOND}
