@@ -22,6 +22,7 @@ from ..facts.started import started_processes, with_waits_for_started
 from ..facts.thread_roles import roles_of
 from ..facts.timed_locks import with_waits_joined
 from ..facts.timed_selects import with_timed_selects
+from ..facts.timed_services import with_timed_services
 from ..facts.wait_sums import Sums, add_up_waits, merged_threads
 from ..facts.waits_for_servers import with_waits_for_servers
 from ..facts.wrappers import Wrappers
@@ -61,6 +62,7 @@ def read(given: Profile) -> Read:
     recorded = None
     if sums and has_wakers(given):
         recorded = Recorded(replace(given, locks=profile.locks), waits_for(given, names_by_pid))
+        sums = with_timed_services(sums, recorded.graph)
     evidence = idle_by_evidence(sums, threads, recorded.graph) if recorded else {}
     roles = with_evidence(roles_of(sums, threads), evidence)
     gil = gil_shares(profile.gil, profile.threads)
