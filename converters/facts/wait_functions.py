@@ -15,11 +15,13 @@ FUTEX_WAITS = frozenset(("futex_wait",))
 """kernel/futex/waitwake.c, under the one name that `kernel_sites` gives to its variants."""
 FEW_EVENTS = frozenset(("do_poll", "do_sys_poll", "do_select"))
 """fs/select.c: functions that wait for one of a few files; many are waited for with epoll."""
+FOR_SIGNALS = frozenset(("do_sigtimedwait", "sigsuspend", "__do_sys_pause"))
+"""kernel/signal.c: functions that wait for a signal, such as that of a child that has ended."""
 EVENT_WAITS = FEW_EVENTS | {
+    *FOR_SIGNALS,
     *("ep_poll", "do_epoll_wait"),  # fs/eventpoll.c
     *("io_cqring_wait", "read_events"),  # io_uring, fs/aio.c
     "inet_csk_accept",  # net/ipv4/inet_connection_sock.c
-    *("do_sigtimedwait", "sigsuspend", "__do_sys_pause"),  # kernel/signal.c
     "userfaultfd_read_iter",  # fs/userfaultfd.c
     *("inotify_read", "fanotify_read", "signalfd_read_iter", "signalfd_dequeue"),  # fs/notify, fs/signalfd.c
     *("do_syslog", "devkmsg_read", "n_tty_read"),  # kernel/printk/printk.c, drivers/tty/n_tty.c

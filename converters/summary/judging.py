@@ -24,6 +24,7 @@ from ..facts.timed_selects import with_timed_selects
 from ..facts.timed_services import with_timed_services
 from ..facts.wait_sums import Sums, add_up_waits, merged_threads
 from ..facts.waits_for_servers import with_waits_for_servers
+from ..facts.wrappers import Wrappers
 from ..model import Profile
 from ..model.waits_for import has_wakers, waits_for
 from ..rules.crowd import pools_of_libraries
@@ -68,7 +69,9 @@ def read(given: Profile) -> Read:
     of_all = profile.threads, contention, gil, pools, profile.neighbours, recorded, runs, profile.steps
     labels = {each.pid: each.ranks for each in profile.processes if each.ranks}
     origins = {each.pid: each for each in profile.origins}
-    kept = profile.file_locks, objects, labels, origins, profile.group_limits, slices_by_thread(profile.slices)
+    woke = {waker.pid for _, waker in recorded.graph.edges} if recorded else set()
+    at_ends = Wrappers(threads, sums, profile.origins, profile.neighbours, woke).without(objects)
+    kept = profile.file_locks, at_ends, labels, origins, profile.group_limits, slices_by_thread(profile.slices)
     beside = Beside(*of_all, ranks_of(profile), started, *kept)
     return Read(profile, before, Facts(sums, threads, roles, profile.duration_ns, beside))
 
