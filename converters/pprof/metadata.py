@@ -11,8 +11,10 @@ ThreadSlices, Pressure, Interrupts, CoreThread, Gpu and Steps; omitted if there 
 default, of those that have other values; omitted if none has), ``display`` (how the answer was shown; omitted if it was
 not), ``value_types`` (``[name, unit, aggregate, label key]``, the key "" for a sum), ``generated`` (the comments for
 people, which load() removes again), ``remarks`` (those of the comments that are codes, with their places; omitted if
-there are none), ``critical`` (only of a profile that is inside another one: the path of which the answer tells) and
-``foreign`` (whether the profile has `Details`).
+there are none),
+``made_in`` (where threads were created: ``places``, each a list of functions, and ``of``, each the index of a thread
+and of its place; omitted if there are none), ``critical`` (only of a profile that is inside another one: the path of
+which the answer tells) and ``foreign`` (whether the profile has `Details`).
 Files of version 0.1 have it in their last comment, behind the word ``stallscope:``.
 """
 
@@ -35,7 +37,7 @@ from ..model.processes import LATENCY_BUCKETS, THREAD_VARIABLES, CpuLimit, Proce
 from ..model.ranks import LABELS
 from ..model.sharing import SharedCall
 from ..phrases.remarks import worded
-from . import answers, display, gpus, group_limits, locks, origins, remarks, slices, steps, wait_objects
+from . import answers, display, gpus, group_limits, locks, origins, remarks, slices, steps, threads, wait_objects
 
 _PREFIX, _VERSION = "stallscope:", 1
 _MOST = 1 << 64
@@ -81,6 +83,7 @@ def encode(profile: Profile, columns: list[Column], generated: list[str], *, wit
     }
     # Scripts and lives are apart: versions that do not know them refuse other fields of a thread or process.
     lives = {"threads": _taken_out(meta["threads"], _THREAD_LIVES)}
+    made_in = threads.taken_out(meta["threads"])
     if profile.processes:
         meta["processes"] = [asdict(process) for process in profile.processes]
         scripts = [entry.pop("script") for entry in meta["processes"]]
@@ -102,6 +105,7 @@ def encode(profile: Profile, columns: list[Column], generated: list[str], *, wit
         "steps": [steps.encoded(each) for each in profile.steps],
         "found_steps": [steps.encoded(each) for each in profile.found_steps],
         "remarks": remarks.encoded(profile.comments),
+        "made_in": made_in,
         "critical": _path(profile) if with_path else None,
     }
     meta |= {name: entry for name, entry in others.items() if entry}
@@ -175,6 +179,7 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     lives = meta.get("lives", {})
     _require(isinstance(lives, dict), "lives")
     _put_back(lives.get("threads", []), profile.threads, _THREAD_LIVES)
+    threads.put_back(meta.get("made_in"), profile.threads)
     _put_back(lives.get("processes", []), profile.processes, _PROCESS_LIVES)
     profile.calls = [_call(entry) for entry in _list(meta.get("calls", []))]
     profile.shared = [_shared(entry) for entry in _list(meta.get("shared", []))]
@@ -228,7 +233,7 @@ def _column(entry: Any) -> Column:
 def _thread(entry: Any) -> ThreadTimes:
     _require(isinstance(entry, dict), "thread")
     entry = {"creator": 0} | entry  # missing in files before 0.1
-    _require(entry.keys() == {f.name for f in fields(ThreadTimes)} - {*_THREAD_LIVES}, "thread")
+    _require(entry.keys() == {f.name for f in fields(ThreadTimes)} - {*_THREAD_LIVES, "made_in"}, "thread")
     return _possible(
         ThreadTimes(
             pid=_integer(entry["pid"]),

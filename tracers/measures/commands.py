@@ -19,7 +19,7 @@ WAKEUP = WakeUp(depth=4), Locks()
 IOCTL = Ioctl()
 CUDA = Ioctl(alone=False), Calls()
 FUNC = Calls()
-SCAN = *WALL, WakeUp(alone=False), Locks(), *CUDA
+SCAN = OffCpu(time="wall", creations=True), OnCpu(time="wall"), WakeUp(alone=False), Locks(), *CUDA
 
 COMMANDS: Mapping[str, tuple[Measure, ...]] = {
     "trace-offcpu": (OFFCPU,),

@@ -91,6 +91,8 @@ class Capture:
     group_limits: list[GroupLimit] = field(default_factory=list)
     slices: Slices | None = None
     """Times of waits by slices of the trace; None: they are not known."""
+    creations: dict[int, Row] = field(default_factory=dict)
+    """Stacks in which threads were created, by the thread's first life: see `creations`."""
     ours: frozenset[int] = frozenset()
     """Pids of the tracer and of the processes that work for it."""
 

@@ -28,6 +28,7 @@ from ..ends import Ends
 from .bounds import Bounds, await_last_switches
 from .capture import Capture, Part, by_demand, stacks_of
 from .costing import Costing
+from .creations import creation_rows, distinct
 from .folding import Folding
 from .following import Following
 from .interpreters import Interpreters
@@ -132,6 +133,7 @@ class Session:
             check_start(self._launch, interrupts)
             part = self._begin(ends, bounds)
             self._folding.began = part.began
+            bounds.made_in = self._folding.made_in
             if progress:
                 progress.restart()
             if self._launch and not interrupts.requested:
@@ -323,7 +325,8 @@ class Session:
         rows = lives.rows(row for row in rows_of(collectors, ended) if row.origin.tgid not in ours)
         recorded = recorded_by(collectors, ended)
         locks = lock_rows(collectors, ended, lives, ours)
-        more = [*(recorded.places if recorded else ()), *(locks.rows() if locks else ())]
+        creations = creation_rows(threads, lives, self._folding.row_lives() if self._folding else {})
+        more = [*(recorded.places if recorded else ()), *(locks.rows() if locks else ()), *distinct(creations)]
         stacks, ends = sink.stacks.take(stacks_of([*rows, *more]))
         stacks |= locks.stacks if locks else {}
         remaining = {record.thread.key.tgid for record in threads if not record.exited}
@@ -375,5 +378,6 @@ class Session:
             pressure=self._conditions.pressure(),
             group_limits=self._conditions.group_limits.found(),
             slices=slices_by_process(collectors, ended, lives),
+            creations=creations,
             ours=frozenset((os.getpid(), *ours)),
         )
