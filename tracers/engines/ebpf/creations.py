@@ -22,9 +22,9 @@ def creation_rows(threads: Iterable[ThreadRecord], lives: Lives, of_sums: Mappin
     known: dict[tuple[int, int, int], Row] = {}
     ends: dict[tuple[int, int], int] = {}
     for thread in (record.thread for record in threads):
-        if not thread.made_in:
-            continue
         key = thread.key
+        if not thread.made_in or not (key.tid or thread.first in of_sums):
+            continue
         origin = Origin(thread.made_in, 0, 0, 0, key.tgid, of_sums.get(thread.first, key.life), RUNNING)
         epoch = lives.epoch(origin)
         # All have one life: a stack that was cut short is completed by those of the same one.

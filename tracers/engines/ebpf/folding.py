@@ -36,14 +36,17 @@ _SPACES = 64
 """Number of different address spaces of processes of one name that keep their stacks."""
 _NAMES = 1 << 10
 """Number of sums with names of their own."""
+_PLACES = 16
+"""Number of places where the threads of one name were created that are apart, of processes that ended: they may be the
+same place at other addresses."""
 _GONE = 3
 """PHASE_GONE of bpf/include/records.h."""
 _NO_WAITS = WaitSum(*[0] * 7)
 
 
 class _Name(NamedTuple):
-    """Name of what is added up: threads of a process that lives (by its number) that were created in one place, or of
-    all processes that ended and have this name."""
+    """Name of what is added up: threads of a process that lives (by its number), or of all that ended and have this
+    name, that were created in one place."""
 
     number: int
     process: str
@@ -202,7 +205,7 @@ class Folding:
         for name, old in list(self._sums.items()):
             if name.number and self._has_ended(name.number, main=name.main):
                 del self._sums[name]
-                into = self._sum(self._name(name.number, name.thread, main=name.main))
+                into = self._sum(self._name(name.number, name.thread, main=name.main, made_in=name.made_in))
                 into.join(old)
                 for collector in self._collectors:
                     collector.joined(old.life, into.life)
@@ -235,7 +238,10 @@ class Folding:
         process = self._spaces.processes.get(number)
         if process and main and comm:
             process.comm = _text(comm)
-        return _Name(0, process.comm if process else _text(comm) if main else "", main, comm)
+        name = _Name(0, process.comm if process else _text(comm) if main else "", main, comm, made_in)
+        if made_in and name not in self._sums and sum(each[:4] == name[:4] for each in self._sums) >= _PLACES:
+            return name._replace(made_in=0)
+        return name
 
     def _sum(self, name: _Name) -> _Sum:
         if name not in self._sums and len(self._sums) >= _NAMES:
