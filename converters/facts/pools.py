@@ -33,7 +33,7 @@ _STARTS = frozenset(("clone", "clone3", "start_thread"))
 _OF_THREADING = frozenset(("Thread._bootstrap", "Thread._bootstrap_inner", "Thread.run"))
 """Functions of Python's threading.py that call the one that a thread was created for; before 3.11 they are known
 without their class."""
-_PLAIN = frozenset(name.rpartition(".")[2] for name in _OF_THREADING)
+_PLAIN = frozenset(name.rpartition(".")[-1] for name in _OF_THREADING)
 
 
 class Pool(NamedTuple):
@@ -65,7 +65,7 @@ class Pool(NamedTuple):
 
 
 class _Kind(NamedTuple):
-    """What threads of a pool have in common."""
+    """Properties that threads of a pool have in common."""
 
     pid: int
     thread: str
@@ -110,7 +110,7 @@ def _join_unknown(members: dict[_Kind, list[ThreadTimes]]) -> None:
 def _may_be(kind: _Kind, other: _Kind, is_new: bool) -> bool:
     """Whether threads of the first kind may be of the other one, of which no less is known."""
     same_place = kind.made_in == other.made_in or (not kind.made_in and is_new)
-    return kind[:2] == other[:2] and kind.runs in ("", other.runs) and same_place
+    return (kind.pid, kind.thread) == (other.pid, other.thread) and kind.runs in ("", other.runs) and same_place
 
 
 def _fed_apart(facts: Facts, members: dict[_Kind, list[ThreadTimes]]) -> Iterable[tuple[_Kind, list[ThreadTimes]]]:
@@ -120,7 +120,7 @@ def _fed_apart(facts: Facts, members: dict[_Kind, list[ThreadTimes]]) -> Iterabl
         if not kind.made_in:
             for times in found:
                 by_place[_only_feeder(facts, (times.pid, times.tid))].append(times)
-        if len(by_place) < 2 or () in by_place:
+        if not by_place or () in by_place:
             yield kind, found
         else:
             yield from ((kind._replace(fed_in=place), fed) for place, fed in by_place.items())
@@ -187,7 +187,7 @@ def _together(one: Pool, other: Pool) -> Pool:
 
 
 def _order(pool: Pool) -> tuple[Any, ...]:
-    return -pool.wanted, -pool.threads, *pool[:6]
+    return -pool.wanted, -pool.threads, pool.pid, pool.process, pool.thread, pool.runs, pool.made_in, pool.fed_in
 
 
 def _function(facts: Facts, thread: Thread, firsts: dict[Place, str]) -> str:
@@ -215,7 +215,7 @@ def first_function(stack: Stack) -> str:
 
 def _is_start(name: str, kind: str, file: str) -> bool:
     if kind == "python":
-        return file.rpartition("/")[2] == "threading.py" and (name in _OF_THREADING or name in _PLAIN)
+        return file.rpartition("/")[-1] == "threading.py" and (name in _OF_THREADING or name in _PLAIN)
     return bare(name) in _STARTS
 
 

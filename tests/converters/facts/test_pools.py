@@ -10,7 +10,6 @@ from scans import HOSTILE
 from stallscope.converters.facts.pools import Pool, alike_pools, first_function, pools_json, pools_of
 from stallscope.converters.facts.restricted import of_processes
 from stallscope.converters.model import Frame, Module, Profile, Stack
-from stallscope.converters.phrases.pools import pools
 from summary_profiles import EXE, LIBC, SECOND, facts_of, kernel, user
 
 PYTHON = Module("/usr/bin/python3.11")
@@ -151,20 +150,6 @@ def test_pools_of_processes_that_are_alike_are_one() -> None:
         (WRITERS, 6, 66 * SECOND // 10),
         (READERS, 4, 44 * SECOND // 10),
     ]
-
-
-def test_words() -> None:
-    readers, writers = pools_of(facts_of(two_pools()))
-    before = readers._replace(made_in=())
-    unknown = before._replace(fed_in=())
-    assert pools([readers, writers]) == (
-        "They are in pools: 3 threads made in start_readers → start_pool, 2 made in start_writers → start_pool."
-    )
-    assert pools([before, unknown, unknown._replace(runs="")], beside=True) == (
-        "Others are in pools: 3 threads fed in main → feed_readers → futex, 3 worker-* threads that run run_tasks, 3 "
-        "worker-* threads."
-    )
-    assert pools([]) == ""
 
 
 def test_as_json_with_hostile_names() -> None:
