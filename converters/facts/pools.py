@@ -33,7 +33,7 @@ _STARTS = frozenset(("clone", "clone3", "start_thread"))
 _OF_THREADING = frozenset(("Thread._bootstrap", "Thread._bootstrap_inner", "Thread.run"))
 """Functions of Python's threading.py that call the one that a thread was created for; before 3.11 they are known
 without their class."""
-_PLAIN = frozenset(name.rpartition(".")[-1] for name in _OF_THREADING)
+_PLAIN = frozenset(name.removeprefix("Thread.") for name in _OF_THREADING)
 
 
 class Pool(NamedTuple):
@@ -215,7 +215,7 @@ def first_function(stack: Stack) -> str:
 
 def _is_start(name: str, kind: str, file: str) -> bool:
     if kind == "python":
-        return file.rpartition("/")[-1] == "threading.py" and (name in _OF_THREADING or name in _PLAIN)
+        return file.endswith("/threading.py") and (name in _OF_THREADING or name in _PLAIN)
     return bare(name) in _STARTS
 
 

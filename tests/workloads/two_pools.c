@@ -5,7 +5,7 @@
  * Truth: after the gate is open, start_readers() creates READERS threads and start_writers() WRITERS threads, all of them
  * called "worker-K". Each waits in a semaphore of its pool, and then burns 0.1 ms of CPU in read_block() or write_block().
  * For MILLISECONDS the main thread gives each pool as much work as it has threads, in feed_readers() and feed_writers(),
- * and sleeps 2 ms; then the threads end, and it waits for them. */
+ * and sleeps 2 ms. The last work that they are given is to end. */
 #include <pthread.h>
 #include <semaphore.h>
 #include "workload.h"
@@ -104,9 +104,8 @@ static NAMED void feed_writers(struct pool *pool)
 	KEEP_FRAME();
 }
 
-static void end_pool(struct pool *pool)
+static void join_pool(struct pool *pool)
 {
-	give(pool);
 	for (long i = 0; i < pool->threads; i++)
 		pthread_join(pool->made[i], NULL);
 }
@@ -132,7 +131,9 @@ int main(int argc, char **argv)
 		measured_sleep(w, BETWEEN_NS);
 	}
 	over = true;
-	end_pool(&readers);
-	end_pool(&writers);
+	feed_readers(&readers);
+	feed_writers(&writers);
+	join_pool(&readers);
+	join_pool(&writers);
 	return workload_end(begin);
 }
