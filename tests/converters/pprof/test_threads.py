@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from stallscope.converters.model import ThreadTimes
+from pprof_wire import loaded, saved
+from stallscope.converters.model import Profile, ThreadTimes, ValueType
 from stallscope.converters.pprof import threads
 
 
@@ -46,3 +47,8 @@ def test_none_are_omitted_and_old_captures_have_none() -> None:
 def test_what_no_capture_has_is_refused(entry: Any) -> None:
     with pytest.raises(ValueError, match=r"place|list"):
         threads.put_back(entry, [times()])
+
+
+def test_a_capture_keeps_them() -> None:
+    kept = Profile([ValueType("wall", "nanoseconds")], threads=[times("main", "a\udcff"), times(), times("b")])
+    assert loaded(saved(kept)).threads == kept.threads
