@@ -48,10 +48,10 @@ $(NO_FRAME_POINTERS:%=build/workloads/%.o): WORKLOAD_CFLAGS := -std=gnu11 $(UNWI
 TIMED := tests/diagnoses tests/hostile tests/live tests/vm tests/workloads
 # Those of them that look at counts, names, stacks and messages, or at times by the clock of the program itself: what
 # runs beside changes none of it. Two at a time.
-BESIDE := $(patsubst %,tests/live/test_%.py,any_library answer_again around ask ask_events asleep bcc bounds call_tables command cuda \
-	cuda_ioctls embedded eu_stack events func intervals ioctl kernel_addresses names networks postgres \
-	privileges python python_clients python_steps python_storm runtimes spans \
-	sub_interpreters sudo unwind wrong_input) \
+BESIDE := $(patsubst %,tests/live/test_%.py,any_library answer_again around ask ask_events asleep bcc bounds call_tables command compare cuda \
+	cuda_ioctls demo embedded eu_stack events func intervals ioctl jobs kernel_addresses names networks peers postgres \
+	privileges python python_clients python_steps python_storm ranks robust runtimes scan_live scan_page \
+	scan_watch scope_of_command spans sub_interpreters sudo timeline unwind wait_limits wait_objects wrong_input) \
 	tests/workloads/test_workload_stacks.py
 
 C_FILES := $(wildcard bpf/*.c bpf/include/*.h tests/diagnoses/programs/*.[ch] tests/hostile/attacks/*.c tests/tracers/engines/ebpf/measures/*.c tests/workloads/*.c tests/workloads/*.cc tests/workloads/*.h tests/vm/nvidia/*.c tracers/engines/bcc/*.c stap/runtime/*.c)

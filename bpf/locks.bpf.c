@@ -10,6 +10,7 @@
 #include "futex.bpf.h"
 #include "gil.bpf.h"
 #include "kernel_stack.bpf.h"
+#include "lock_crowd.bpf.h"
 #include "measures.bpf.h"
 #include "thread.bpf.h"
 #include "user_stack.bpf.h"
@@ -98,12 +99,6 @@ struct kmem_cache {
 
 #pragma clang attribute pop
 
-struct lock_id {
-	u64 address; /* of several processes: a number, which user space has given */
-	u32 tgid;    /* 0: the kernel's, or of several processes */
-	u32 kind;
-};
-
 /* A wait that has not ended. */
 struct lock_wait {
 	u64 address;  /* 0: none */
@@ -118,6 +113,7 @@ struct lock_wait {
 	u64 last;
 	u64 last_end;
 	struct waker root; /* who let it wait for most of it */
+	struct lock_place place;
 };
 
 struct lock_wait_table {
@@ -157,6 +153,12 @@ struct lock_queue {
 	u64 waits;
 	u64 longest;
 	u64 longest_waits;
+	/* Waits of which it is known whether others waited meanwhile, and those of them during which nobody did. */
+	u64 judged;
+	u64 judged_time;
+	u64 alone;
+	u64 alone_time;
+	u64 busy; /* time in which somebody waited */
 };
 
 struct lock_queue_table {
@@ -166,22 +168,6 @@ struct lock_queue_table {
 	__type(value, struct lock_queue);
 };
 struct lock_queue_table lock_queues SEC(".maps");
-
-/* Futexes that processes may share, and the numbers that user space gives them: by the file that is mapped there. Those
- * that were not waited for lately are forgotten, and told again. */
-struct shared_word {
-	u64 address;
-	u32 tgid;
-	u32 pad;
-};
-
-struct shared_word_table {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1);
-	__type(key, struct shared_word);
-	__type(value, u64);
-};
-struct shared_word_table lock_shared SEC(".maps");
 
 /* What a lock of the kernel in allocated memory is part of. Mirrored in tracers/engines/ebpf/measures/lock_objects.py,
  * with the enum. */
@@ -328,6 +314,17 @@ static __always_inline void read_owner(struct lock_wait *wait, u32 expected)
 	}
 }
 
+static __always_inline void comes(struct lock_wait *wait, u64 address, u32 tgid, u32 kind, u64 now)
+{
+	leave_crowd(&wait->place, now);
+	wait->place.lock.address = address;
+	wait->place.lock.tgid = tgid;
+	wait->place.lock.kind = kind & LOCK_KERNEL;
+	if (!(kind & (LOCK_PRIVATE | LOCK_KERNEL)))
+		number_shared(&wait->place.lock);
+	join_crowd(&wait->place, now);
+}
+
 int locks_waits(struct thread *t, const struct futex_call *call)
 {
 	struct shared_word shared = {};
@@ -353,6 +350,7 @@ int locks_waits(struct thread *t, const struct futex_call *call)
 		wait->kind |= LOCK_GIL;
 	else
 		read_owner(wait, expected);
+	comes(wait, address, t->key.tgid, kind, t->out);
 	if (kind & LOCK_PRIVATE)
 		return 0;
 	shared.address = address;
@@ -415,26 +413,19 @@ static __always_inline bool add_lock_sum(void *tables, const void *key, u64 time
 	return sum;
 }
 
-__weak int add_to_queue(const struct lock_id *lock, u64 begin, u64 end)
+/* `left`: what leave_crowd() has returned; `time`: of the wait, without what was counted in the interval before. */
+__weak int add_to_queue(const struct lock_id *lock, u64 begin, u64 end, u64 time, u64 left)
 {
-	struct shared_word shared = {};
 	struct lock_queue *queue, none = {};
+	u32 company = left & ((1 << COMPANY_BITS) - 1);
 	struct lock_id id;
-	u64 *number;
 
 	if (!lock)
 		return 0;
 	id = *lock;
 	id.kind &= LOCK_KERNEL;
-	if (!(lock->kind & (LOCK_PRIVATE | LOCK_KERNEL))) {
-		shared.address = id.address;
-		shared.tgid = id.tgid;
-		number = bpf_map_lookup_elem(&lock_shared, &shared);
-		if (number && *number) {
-			id.address = *number;
-			id.tgid = 0;
-		}
-	}
+	if (!(lock->kind & (LOCK_PRIVATE | LOCK_KERNEL)))
+		number_shared(&id);
 	queue = bpf_map_lookup_elem(&lock_queues, &id);
 	if (!queue) {
 		if (!bpf_map_update_elem(&lock_queues, &id, &none, BPF_NOEXIST))
@@ -458,6 +449,15 @@ __weak int add_to_queue(const struct lock_id *lock, u64 begin, u64 end)
 		queue->longest = queue->end - queue->begin;
 		queue->longest_waits = queue->waits;
 	}
+	if (company == COMPANY_UNKNOWN)
+		return 0;
+	__sync_fetch_and_add(&queue->judged, 1);
+	__sync_fetch_and_add(&queue->judged_time, time);
+	if (company == COMPANY_NONE) {
+		__sync_fetch_and_add(&queue->alone, 1);
+		__sync_fetch_and_add(&queue->alone_time, time);
+	}
+	__sync_fetch_and_add(&queue->busy, left >> COMPANY_BITS);
 	return 0;
 }
 
@@ -545,7 +545,7 @@ int locks_waited(struct thread *t, struct wakeups *w, u64 now)
 {
 	struct lock_wait *wait;
 	struct lock_count *of;
-	u64 end;
+	u64 end, left;
 
 	if (!t)
 		return 0;
@@ -554,6 +554,7 @@ int locks_waited(struct thread *t, struct wakeups *w, u64 now)
 		return 0;
 	of = new_count(COUNT_SWITCHES);
 	end = t->out + blocked_part(t, now);
+	left = leave_crowd(&wait->place, end);
 	if (!of || wait->switches != t->kernel_switches || !wait_counts(t, now) || end <= t->out) {
 		wait->address = 0;
 		return 0;
@@ -576,18 +577,23 @@ int locks_waited(struct thread *t, struct wakeups *w, u64 now)
 	wait->root = of->holder.waker;
 	wait->address = 0;
 	count_lock_wait(of, end - t->out, t->cut);
-	add_to_queue(&of->holder.lock, t->out, end);
+	add_to_queue(&of->holder.lock, t->out, end, end - t->out, left);
 	passed_on(wait, of, t->out, end, t->cut);
 	return 0;
 }
 
 int locks_gone(struct thread *t)
 {
+	struct lock_wait *wait;
 	u32 tid;
 
 	if (!t)
 		return 0;
 	tid = t->key.tid;
+	wait = lock_wait_of(tid, false);
+	if (!wait)
+		return 0;
+	leave_crowd(&wait->place, bpf_ktime_get_ns());
 	bpf_map_delete_elem(&lock_waiting, &tid);
 	return 0;
 }
@@ -862,6 +868,7 @@ static __always_inline int on_begin(u64 lock, u32 flags, bool trusted, bool asks
 	}
 	wait->began = bpf_ktime_get_ns();
 	wait->lock = lock;
+	comes(wait, lock, 0, LOCK_KERNEL, wait->began);
 	keep_object(lock, current, t->key.tgid, asks);
 	return 0;
 }
@@ -874,6 +881,7 @@ static __always_inline void end_of_wait(u64 *ctx, struct task_struct *current, b
 	struct lock_count *of = new_count(COUNT_ENDS);
 	struct stack_record *record;
 	u32 slot = CONTEXT_LOCK;
+	u64 left = leave_crowd(&wait->place, now);
 	struct wakeups *w;
 	u8 end;
 
@@ -899,7 +907,7 @@ static __always_inline void end_of_wait(u64 *ctx, struct task_struct *current, b
 	count_lock_wait(of, now - since, cut);
 	count_holder(of, now - since, 1, cut);
 	of->holder.lock.kind = LOCK_KERNEL;
-	add_to_queue(&of->holder.lock, begin, now);
+	add_to_queue(&of->holder.lock, begin, now, now - since, left);
 }
 
 static __always_inline int on_end(u64 *ctx, u64 lock, bool trusted)

@@ -297,7 +297,8 @@ static __always_inline bool user_stack_counts(struct thread *t)
 	return measure_calls && user_stacks && !(measure_ioctl && ioctl_inside(t));
 }
 
-static __always_inline void capture_stacks(void *ctx, struct task_struct *prev, bool trusted, struct thread *t)
+/* `gap`: for how long the thread has not been switched out. */
+static __always_inline void capture_stacks(void *ctx, struct task_struct *prev, bool trusted, struct thread *t, u64 gap)
 {
 	struct stack_record *record;
 	u32 slot = CONTEXT_SCHED;
@@ -315,7 +316,9 @@ static __always_inline void capture_stacks(void *ctx, struct task_struct *prev, 
 		bool lasting = t->key.state != WAIT_PREEMPTED;
 
 		t->interpreters = python_generation;
-		t->key.ustack = user_stack(CONTEXT_SCHED, prev, t->key.tgid, lasting, record, &t->end);
+		t->key.ustack = wait_stack_is_shed(gap)
+					? STACK_SHED
+					: user_stack(CONTEXT_SCHED, prev, t->key.tgid, lasting, record, &t->end);
 	}
 	if (kernel_stacks)
 		t->key.kstack =
@@ -347,7 +350,7 @@ static __always_inline int on_switch(u64 *ctx, bool trusted)
 	struct task_struct *next = (void *)ctx[2];
 	u32 state, left = WAIT_NEW;
 	struct thread *t;
-	u64 now, runtime, switches, out;
+	u64 now, runtime, switches, out, gap;
 	bool woken, traced;
 
 	if (!running())
@@ -388,6 +391,7 @@ static __always_inline int on_switch(u64 *ctx, bool trusted)
 			if (!(trusted && use_storage))
 				bpf_map_delete_elem(&thread_hash, &tid);
 		} else {
+			gap = now - t->out;
 			t->switches++;
 			t->out = now;
 			t->woken = 0;
@@ -403,7 +407,7 @@ static __always_inline int on_switch(u64 *ctx, bool trusted)
 				left = t->key.state;
 			if (measure_offcpu || measure_wakeup || measure_timeline ||
 			    (measure_ioctl && ioctl_inside(t)) || (measure_calls && calls_inside(t)))
-				capture_stacks(ctx, prev, trusted, t);
+				capture_stacks(ctx, prev, trusted, t, gap);
 			if (((measure_locks && !is_shed(SHED_LOCKS)) || (measure_gil && python_generation)) &&
 			    t->key.state == WAIT_INTERRUPTIBLE)
 				waits_on_futex(prev, trusted, t);

@@ -7,6 +7,7 @@ from processes import pools
 from processes import process as add_process
 from processes import profile as no_waits
 from processes import threads as add_threads
+from stallscope.converters.facts.teams import teams_of
 from stallscope.converters.model.neighbours import Neighbour
 from stallscope.converters.model.processes import CpuLimit
 from stallscope.converters.model.wait_objects import LABEL, TCP, ObjectEnd, WaitObject
@@ -15,6 +16,7 @@ from stallscope.converters.rules import crowd as crowds
 from stallscope.converters.rules import pool_anew, quota
 from stallscope.converters.rules.ranking import judge
 from summary_profiles import READ, SECOND, facts_of, waiting
+from team_profiles import with_teams
 from verdict_profiles import with_quota
 
 TEN = 10 * SECOND
@@ -118,3 +120,8 @@ def peer_that_uses(cores: float) -> str:
     first = judge(facts).first
     assert first
     return Sentences(facts).of(first)
+
+
+def is_team(x: float) -> bool:
+    """Whether so many threads that run one function for a library are a team."""
+    return bool(teams_of(facts_of(with_teams({"f._omp_fn.0": round(x)}))))

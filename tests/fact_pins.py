@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from idle_hosts import NETWORK, POOL, SLEEP, TIMER, Host, kinds
 from lock_profiles import lock
+from stallscope.converters.facts.for_ancestors import are_for_work
 from stallscope.converters.facts.group_limits import limit_of
 from stallscope.converters.facts.hot_function import hot_function
 from stallscope.converters.facts.locks import is_convoy
@@ -14,8 +15,20 @@ from stallscope.converters.facts.slow_steps import Slow, slow_steps
 from stallscope.converters.facts.wait_objects import On, on_of, with_peer
 from stallscope.converters.model import Module, Profile, Sample, ValueType
 from stallscope.converters.model.group_limits import READ_BYTES, GroupLimit
-from stallscope.converters.model.wait_objects import EVENTS, FILE, TCP, ObjectPeer, WaitObject
+from stallscope.converters.model.origins import Ancestor, ProcessOrigin
+from stallscope.converters.model.wait_objects import (
+    EVENTS,
+    FILE,
+    LABEL,
+    PIPE,
+    TCP,
+    WRITES,
+    ObjectEnd,
+    ObjectPeer,
+    WaitObject,
+)
 from stallscope.converters.rules import all_wait
+from stallscope.converters.rules.for_others import effects, find
 from summary_profiles import EXE, MS, READ, SECOND, Tracee, empty, facts_of, user
 from summary_profiles import POOL as PARKED
 from verdict_profiles import JOIN, one
@@ -183,3 +196,35 @@ def is_on_several(x: float) -> object:
     of = {number: WaitObject(number, TCP, remote=text) for number, text in remote.items()}
     half = round(x * TEN / 2)
     return on_of({1: half, 2: half, 3: TEN - 2 * half}, TEN, of)
+
+
+def pool(
+    *, writer: int = 1, kind: str = PIPE, does: str = WRITES, traced: bool = True, part: float = 1.0, beside: float = 0
+) -> Profile:
+    """A child (2) that reads from a pipe for this part of its waits, and that its parent (1) has started; and, if it is
+    said for how long, another process (5) that waits for a peer."""
+    profile = empty()
+    if traced:
+        Tracee(profile, 1, "feed", 1, "feed").run(TEN)
+    child = Tracee(profile, 2, "worker", 2, "worker").run(SECOND)
+    child.wait(READ, "interruptible", round(9 * part * SECOND), 90)
+    last = profile.samples[-1]
+    profile.samples[-1] = last._replace(labels=tuple(sorted({**dict(last.labels), LABEL: 77}.items())))
+    if part < 1:
+        child.wait(READ, "interruptible", round(9 * (1 - part) * SECOND), 90)
+    if beside:
+        Tracee(profile, 5, "client", 5, "client").run(SECOND).wait(READ, "interruptible", round(beside * 9 * SECOND), 9)
+    profile.objects = [WaitObject(77, kind, does=does, ends=[ObjectEnd("feed", writer)])]
+    profile.origins = [ProcessOrigin(2, "worker", [Ancestor(1, "feed"), Ancestor(9, "sh")], "/worker")]
+    return profile
+
+
+def is_for_work(profile: Profile) -> bool:
+    """Whether the child waits for work."""
+    facts = facts_of(profile)
+    return next(are_for_work(facts, each.threads, each.places) for each in effects(facts) if 2 in each.pids)
+
+
+def comes_first(x: float) -> frozenset[int]:
+    """Processes of the verdict on waits for others, if one waits for a peer for this share of the child's time."""
+    return find(facts_of(pool(beside=x)))[0].pids

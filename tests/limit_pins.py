@@ -13,6 +13,7 @@ from processes import threads as add_threads
 from said_pins import beside
 from stallscope.converters.facts.contention import contention_of
 from stallscope.converters.facts.gil import gil_shares
+from stallscope.converters.facts.teams import Team
 from stallscope.converters.facts.wait_kinds import PEER
 from stallscope.converters.facts.waits import wait_of
 from stallscope.converters.model.gil import GilThread
@@ -24,6 +25,7 @@ from stallscope.converters.phrases import cores
 from stallscope.converters.phrases.gil import gil_sentence
 from stallscope.converters.phrases.sentences import Sentences, all_of_cores
 from stallscope.converters.phrases.steps import slow_steps
+from stallscope.converters.phrases.teams import teams
 from stallscope.converters.phrases.words import Phrases, listed
 from stallscope.converters.rules.quota import Throttled
 from stallscope.converters.rules.ranking import judge
@@ -65,6 +67,11 @@ def told_apart(x: float) -> bool:
 def names_listed(x: float) -> bool:
     """A single name more is no longer than its number."""
     return "more" not in listed([f"n{i}" for i in range(round(x) + 1)])
+
+
+def teams_named(x: float) -> bool:
+    found = [Team(1, f"f{i}", "libgomp", frozenset((1, 2)), 1) for i in range(round(x))]
+    return "more" not in teams(found)
 
 
 def processes_named(x: float) -> bool:

@@ -8,7 +8,8 @@ from dataclasses import replace
 from processes import process as add_process
 from processes import threads as add_threads
 from stallscope.converters.facts.gil import gil_shares
-from stallscope.converters.model import Frame, Profile
+from stallscope.converters.facts.inner_function import with_inner
+from stallscope.converters.model import Frame, Module, Profile
 from stallscope.converters.model.gil import GilThread, GilTimes
 from stallscope.converters.model.processes import CpuLimit
 from stallscope.converters.phrases.gil import gil_sentence
@@ -28,6 +29,7 @@ from stallscope.converters.rules.causes import cause_of, last_of_all
 from stallscope.converters.rules.for_others import effects, waits_beside_work
 from stallscope.converters.rules.ranking import judge
 from stallscope.converters.rules.verdict import POLLING, kind_of
+from stallscope.converters.scan import nameless_code
 from summary_profiles import (
     EXE,
     LIBC,
@@ -44,7 +46,7 @@ from summary_profiles import (
     user,
     waiting,
 )
-from verdict_profiles import FSYNC, LOCK, blocked, calm_host, one, serving, with_quota, yielding
+from verdict_profiles import COMPUTE, FSYNC, LOCK, blocked, calm_host, one, sampled, serving, with_quota, yielding
 
 TEN = 10 * SECOND
 TICK = kernel("asm_sysvec_apic_timer_interrupt")
@@ -189,6 +191,19 @@ def busy_beside(x: float) -> bool:
     profile.threads[0].wall = TEN // 5
     profile.threads[0].on_cpu = TEN // 5 - 20 * MS
     return "busy" in {each.rule for each in judge(facts_of(profile)).verdicts}
+
+
+def is_inside(x: float) -> bool:
+    """Whether a function inside of a place is told that has this share of its samples."""
+    inside = round(100 * x)
+    return with_inner(("load",), {("load", "read", "inflate"): inside, ("load",): 100 - inside}, 100) != ("load",)
+
+
+def is_nameless(x: float) -> bool:
+    """Whether it is told that this share of the samples has no names."""
+    nameless = (*COMPUTE[:2], Frame("[anon]", "native", Module("[anon]")))
+    facts = facts_of(sampled(nameless, COMPUTE, samples=(round(100 * x), round(100 * (1 - x)))))
+    return bool(nameless_code.sentences(facts, {pid for pid, _ in facts.runs}))
 
 
 def runs_in(x: float) -> bool:

@@ -15,6 +15,7 @@ from stallscope.converters.facts.idle_evidence import for_work
 from stallscope.converters.facts.wait_kinds import CORE, HELD, LOCK
 from stallscope.converters.model import Profile, Sample, ThreadTimes, ValueType
 from stallscope.converters.model.next_step import NextStep
+from stallscope.converters.model.remarks import TraceCost
 from stallscope.converters.model.sites import Site
 from stallscope.converters.model.steps import SlowSteps, Spent, StepRun, StepWait
 from stallscope.converters.model.waits_for import waits_for
@@ -23,6 +24,7 @@ from stallscope.converters.phrases.words import Phrases
 from stallscope.converters.rules import busy, held_up, idle
 from stallscope.converters.rules.finding import Finding
 from stallscope.converters.rules.ranking import Judgement
+from stallscope.converters.scan.cost import cost_lines
 from stallscope.converters.summary.answer import Answer, answer
 from stallscope.converters.summary.core_takers import OTHERS, Cores, Takers
 from stallscope.converters.summary.critical import Contribution, Critical, critical_sentence
@@ -298,3 +300,13 @@ def asks(kind: str, wait_kind: str, x: float) -> NextStep | None:
     wait = replace(summarize(idle_pool()).waits[-1], idle=False, still=False, kind=wait_kind)
     wait = replace(wait, time=round(x * TEN), threads_wall=TEN, takers=Takers(OTHERS) if wait_kind == CORE else None)
     return next_command(Answer((), kind), False, TRAIN, [wait])
+
+
+def cost_of_tracer(x: float) -> TraceCost:
+    """Cost of a trace whose tracer took this share of a core from others."""
+    tracer = round(x * TEN)
+    return TraceCost(TEN // 100 + tracer, TEN, (("waits", TEN // 100), ("tracer", tracer)), 50_000, TEN)
+
+
+def tracer_is_told(x: float) -> bool:
+    return "the tracer itself" in cost_lines([cost_of_tracer(x)])[0]

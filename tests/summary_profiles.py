@@ -9,8 +9,10 @@ from stallscope.converters.facts.facts import Beside, Facts, Recorded
 from stallscope.converters.facts.gil import gil_shares
 from stallscope.converters.facts.ranks import ranks_of
 from stallscope.converters.facts.runs import add_up_runs
+from stallscope.converters.facts.shed_stacks import with_shed_stacks
 from stallscope.converters.facts.started import started_processes, with_waits_for_started
 from stallscope.converters.facts.thread_roles import roles_of
+from stallscope.converters.facts.timed_selects import with_timed_selects
 from stallscope.converters.facts.wait_sums import LOST, Place, add_up_waits, merged_threads
 from stallscope.converters.facts.waits import wait_of
 from stallscope.converters.facts.waits_for_servers import with_waits_for_servers
@@ -200,8 +202,8 @@ def facts_of(profile: Profile, pools: Callable[[], Collection[int]] | None = Non
     threads = merged_threads(profile.threads)
     started = started_processes(threads)
     objects = {each.id: each for each in profile.objects}
-    sums = with_waits_for_started(add_up_waits(profile, threads), threads, started)
-    sums = with_waits_for_servers(sums, objects)
+    sums = with_waits_for_started(with_shed_stacks(add_up_waits(profile, threads)), threads, started)
+    sums = with_timed_selects(with_waits_for_servers(sums, objects), objects)
     columns = {value_type.name for value_type in profile.value_types}
     runs = add_up_runs(profile, threads) if "samples" in columns else {}
     known = Beside(

@@ -162,6 +162,52 @@ def test_command_starts_without_heavy_imports(command: str) -> None:
     assert "click" in loaded
 
 
+UNUSED_BEFORE_PROBES = {
+    "tracers.base": {"conditions", "group_limits", "listeners", "neighbours", "origins", "pressure", "socket_tables"},
+    "tracers.engines.ebpf": {"assemble", "costing", "intervals", "locks", "metering", "objects", "session", "shedding"},
+    "tracers.engines.ebpf.measures": {"calls", "events", "ioctl", "locks", "oncpu", "slices", "steps", "timeline"},
+    "converters": {"facts", "phrases", "readers", "rules", "summary", "transforms"},
+    "converters.scan": {"page", "report", "screen", "slicing"},
+}
+"""Modules that no trace needs before its probes are attached, by folder: measures that are not chosen, what follows
+processes while it runs, and what makes its report."""
+UNUSED = {
+    "tracers.base": {"listeners", "networks", "socket_lookup", "socket_tables", "unix_peers"},
+    "tracers.engines.ebpf": {"assemble", "event_peers", "intervals", "locks", "metering", "objects", "shedding"},
+    "tracers.engines.ebpf.measures": UNUSED_BEFORE_PROBES["tracers.engines.ebpf.measures"],
+    "tracers.kernel": {"run_times"},
+    "converters": UNUSED_BEFORE_PROBES["converters"],
+    "converters.scan": UNUSED_BEFORE_PROBES["converters.scan"],
+}
+"""Modules that a trace needs when it runs, if it is cut into intervals, has a budget or waits for something; or at its
+end."""
+
+
+def dotted(names: dict[str, set[str]]) -> set[str]:
+    return {f"stallscope.{folder}.{name}" for folder, inside in names.items() for name in inside}
+
+
+@pytest.mark.parametrize("command", ["offcpu", "scan"])
+@pytest.mark.parametrize(("last", "unused"), [("engine", UNUSED_BEFORE_PROBES), ("session", UNUSED)])
+def test_a_trace_begins_without_what_it_does_not_need(command: str, last: str, unused: dict[str, set[str]]) -> None:
+    engine = f"stallscope.tracers.engines.ebpf.{last}"
+    made = "from stallscope.tracers.measures.offcpu import OffCpu; registry.collectors([OffCpu()])"
+    code = (
+        f"import sys, stallscope.tracers.{command}, {engine}; "
+        f"from stallscope.tracers.engines.ebpf.measures import registry; {made}; print(*sys.modules)"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "stallscope.tracers.engines.ebpf.measures.offcpu" in loaded
+    assert dotted(unused) & set(loaded) == set()
+
+
+def test_what_a_trace_does_not_need_exists() -> None:
+    names = {
+        name.removeprefix("stallscope.").replace(".", "/") for name in dotted(UNUSED) | dotted(UNUSED_BEFORE_PROBES)
+    }
+    assert [name for name in sorted(names) if not (ROOT / name).is_dir() and not (ROOT / f"{name}.py").is_file()] == []
+
+
 def test_the_answer_needs_no_heavy_imports_that_a_profile_does_not() -> None:
     code = (
         "import sys, stallscope.converters.summary.summarize; print(*{name.partition('.')[0] for name in sys.modules})"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from stallscope.converters.facts import thresholds
+from stallscope.converters.facts.threshold_types import Limit
 
 PACKAGES = Path(__file__).resolve().parents[1] / "converters"
 TABLE = "facts/thresholds.py"
@@ -25,6 +26,7 @@ DIGITS = {"round", "lru_cache"}
 NS = 1_000_000_000
 ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
     "facts/contention.py": ("ns of a second; the percentile that a column shows", (NS, 99)),
+    "facts/core_threads.py": ("threads of a core that are kept", (8,)),
     "facts/facts.py": ("ns of a second", (NS,)),
     "facts/frame_names.py": ("longest names", (120, 4096)),
     "facts/gpus.py": ("digits of a number that is read", (4,)),
@@ -59,8 +61,15 @@ ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
     "summary/events.py": ("ns of a second; digits that are printed", (NS, 0.05)),
     "summary/figures.py": ("version of the JSON", (3,)),
     "summary/outliers.py": ("standard deviations of a median deviation; digits of a share", (1.4826, 10**6, 10**6)),
-    "scan/compare/statistic.py": ("numbers of the formula of a test", (12, 3, 0.5)),
-    "scan/compare/telling.py": ("version of the JSON", (1,)),
+    "scan/compare/judgement.py": ("digits that are printed", (0.0001,)),
+    "scan/compare/graph.py": ("ns of a second", (NS,)),
+    "scan/compare/locks.py": ("ns of a second", (NS,)),
+    "scan/compare/steps.py": ("ns of units of time", (1e9, 1e6, 1e3)),
+    "scan/compare/statistic.py": (
+        "bounds of a numeric method; share of cases outside of a margin",
+        (1e-300, 1e-14, 10_000, 64, 1e6, 0.05),
+    ),
+    "scan/compare/telling.py": ("version of the JSON", (2,)),
     "scan/conditions/figures.py": ("ns of a second", (NS,)),
     "scan/conditions/lexer.py": ("bounds of a text", (40, 1_000)),
     "scan/conditions/parser.py": ("bound of work", (50,)),
@@ -69,24 +78,30 @@ ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
     "scan/live/state.py": ("a screen; columns", (10, 60)),
     "scan/live/view.py": ("columns and lines of a screen", (3, 4, 5, 6, 8, 8, 8, 8, 8, 11, 18, 18, 20, 80)),
     "scan/watch/line.py": ("version of the JSON; ns of a second", (1, NS, NS)),
-    "scan/cost.py": ("ns of a second; millionths", (10_000, 1_000_000, NS)),
+    "scan/cost.py": ("millionths", (10_000, 1_000_000)),
     "scan/folder.py": ("bound of a file that is read", (512, 20)),
     "scan/page/data.py": ("version; ns of a millisecond", (1, 1_000_000)),
     "scan/page/evidence.py": ("rows of a page", (200, 5, 12, 8, 4)),
     "scan/page/graph.py": ("bound of a page", (200_000,)),
+    "scan/page/steps.py": ("rows of a page", (1_000,)),
     "scan/page/jobs.py": ("rows of a page", (1_000,)),
     "scan/page/lanes.py": (
         "layout of a block; bound of a page; parts of a chart; thousandths",
         (1, 800, 6_000_000, 5, 32, 1, 4, 4, 8, 4, 1_000),
     ),
     "scan/page/page.py": ("level of compression; bound of work", (6, 50_000)),
-    "scan/page/tables.py": ("rows of a page", (40, 500, 20_000, 8)),
+    "scan/page/tables.py": ("rows of a page", (63, 500, 20_000, 8)),
+    "scan/page/host.py": ("rows of a page; units of a thousandth", (100, 1_000, 1_000, 1_000)),
     "scan/gpus.py": ("users that are named; units of a thousandth", (2, 1_000, 1_000, 1_000, 1_000)),
     "scan/jobs.py": ("digits of a share", (6,)),
     "scan/report.py": ("version of the JSON", (1,)),
     "scan/screen.py": ("lines", (40,)),
     "summary/render.py": ("ns of a second", (NS,)),
     "summary/sharing_table.py": ("digits that are printed", (200,)),
+    "summary/ended_waits.py": ("bits of a key; the row of no thread", (32, 1)),
+    "summary/found_steps.py": ("number of no place", (1,)),
+    "summary/step_makers.py": ("threads that pass something on, one after the other", (3,)),
+    "summary/steps.py": ("the percentile that is told", (90,)),
     "summary/steps_table.py": ("width; columns; digits that are printed", (160, 8, 99.5)),
     "summary/summarize.py": ("index", (3,)),
     "summary/tables.py": ("width", (110,)),
@@ -158,7 +173,7 @@ def test_numbers_elsewhere_are_those_of_modules() -> None:
 
 
 @pytest.mark.parametrize(("name", "limit"), thresholds.limits().items())
-def test_each_limit_has_a_unit_and_a_reason(name: str, limit: thresholds.Limit) -> None:
+def test_each_limit_has_a_unit_and_a_reason(name: str, limit: Limit) -> None:
     assert limit.unit
     assert limit.reason.endswith(".")
     assert repr(limit) == f"Limit({int(limit)}, {limit.unit!r})"

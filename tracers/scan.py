@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from .command import options
 from .command.engine_options import engine_options
 from .command.run import Shown, traced
 from .command.scan_results import ScanResults, needs_events, show_again
+from .command.step_options import step_option
 from .command.watch_options import prepare, watch_options
 from .measures.commands import SCAN
 from .measures.offcpu import OffCpu
@@ -48,6 +50,7 @@ LEFT_OUT = {"samples": "oncpu", "wakers": "wakeup", "locks": "locks", "ioctls": 
     metavar="MEASURE",
     help=f"Leave out a measure (repeatable): {', '.join(LEFT_OUT)}.",
 )
+@click.option("--no-peers", is_flag=True, help="Trace only what was chosen, not also what it waits for.")
 @budgets.budget_option
 @click.option(
     "--from",
@@ -61,13 +64,15 @@ LEFT_OUT = {"samples": "oncpu", "wakers": "wakeup", "locks": "locks", "ioctls": 
     nargs=2,
     multiple=True,
     metavar="BEFORE AFTER",
-    help="Compare two runs: folders or captures that -o has written (repeatable: more runs). Traces nothing.",
+    help="Compare runs: folders or captures that -o has written. From three of each on, noise is told from change: "
+    "--compare A1,A2,A3 B1,B2,B3. Traces nothing.",
 )
 @click.option(
     "--nvml",
     is_flag=True,
     help="Ask NVIDIA's driver once a second what its GPUs do. Its calls take locks of the driver; their cost is told.",
 )
+@step_option
 @watch_options
 @options.naming_options
 @engine_options
@@ -92,11 +97,11 @@ def main(**given: Any) -> int:
     if given["duration"] is None and not given["command"] and not goes_on:
         given["duration"] = SECONDS
     scope = options.make_scope(given)
+    scope.peers = not given["no_peers"]
     measures = _measures({LEFT_OUT[each] for each in given["without"]})
     if not goes_on and not given.get("every"):
         measures = _sliced(measures, given["duration"])
-    if any(map(needs_events, given["outputs"])) or given["when"]:
-        measures = _with_events(measures, every_switch=given["everything"])
+    measures = _recorded(given, measures)
     if not goes_on:
         return traced(given, scope, measures, Shown("scan", "Wall-clock time", ScanResults, budgets.of(given)))
     from .command.watching import WatchResults
@@ -118,6 +123,17 @@ def _sliced(measures: tuple[Measure, ...], seconds: float | None) -> tuple[Measu
     which become longer, if it is not known how long it will take."""
     length = round(seconds * 1e9 / SLICES) if seconds else FIRST_SLICE
     return tuple(replace(each, slice=max(length, 1)) if isinstance(each, OffCpu) else each for each in measures)
+
+
+def _recorded(given: Mapping[str, Any], measures: tuple[Measure, ...]) -> tuple[Measure, ...]:
+    """The measures, with the events that outputs and options need one by one."""
+    if given["steps"]:
+        from .command.scan_steps import with_steps
+
+        return with_steps(given, measures)
+    if any(map(needs_events, given["outputs"])) or given["when"]:
+        return _with_events(measures, every_switch=given["everything"])
+    return measures
 
 
 def _with_events(measures: tuple[Measure, ...], *, every_switch: bool) -> tuple[Measure, ...]:

@@ -36,7 +36,7 @@ SHARED u32 all_seeded;
 SHARED u32 stack_generation;
 
 /* What is left out since the probes cost too much. User space sets the bits while the trace runs; what has begun by then
- * ends as usual. Mirrored in tracers/engines/ebpf/cost/shedding.py. */
+ * ends as usual. Mirrored in tracers/engines/ebpf/shedding.py. */
 enum shed_bit {
 	SHED_WAKER_STACKS = 1, /* where threads wake others */
 	SHED_WAKERS = 2,
@@ -47,10 +47,20 @@ enum shed_bit {
 SHARED u32 shed;
 /* For how many samples one counts: user space makes samples rarer. */
 SHARED u32 sample_weight;
+/* Waits of threads that were last switched out less than so many ns before have no user stacks any more, but for one in
+ * STORM_KEPT, chosen by chance; 0: all have. */
+SHARED u64 storm_gap;
+#define STORM_KEPT 16
 
 static __always_inline bool is_shed(enum shed_bit which)
 {
 	return has_budget && *(volatile u32 *)&shed & which;
+}
+
+/* Whether the user stack of a wait is left out, if its thread was last switched out `gap` ns before. */
+static __always_inline bool wait_stack_is_shed(u64 gap)
+{
+	return has_budget && gap < *(volatile u64 *)&storm_gap && bpf_get_prandom_u32() % STORM_KEPT;
 }
 
 /* Sums by origin are in two tables, behind a map of maps: user space replaces a table while programs write, and when

@@ -56,6 +56,9 @@ enum walk_end {
 #define SLICE_DOUBLED_SHIFT 8
 #define SLICE_SHIFT 16
 
+/* A user stack that was not taken, because the probes cost too much. The hashes of stacks are odd. */
+#define STACK_SHED 6
+
 /* Where something happened: the key of every measure. A stack is the hash of its frames; 0 for none (kernel thread,
  * switched off, or not known). */
 struct origin {

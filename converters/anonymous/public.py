@@ -53,7 +53,7 @@ MARKS = frozenset({
     "[timer]", "[interrupt]", "[Python function]", "[other names]", "[other locks]", "[shared memory]", "[remapped]",
     "[unknown waker]", "[still waiting]", "[another core]", "[tracer]", "[others]", "[other threads]", "[other ioctls]",
     "[other functions]", "[other files]", "[other errors]", "[other devices]", "[more Python functions]",
-    "[interrupts]",
+    "[interrupts]", "[stack not taken (shed)]",
     "",
 })  # fmt: skip
 """Names in brackets, and other marks, that stand for something else than a function or a file."""

@@ -132,6 +132,7 @@ def run(command: ExamplesCommand, arguments: Sequence[str] | None = None) -> int
     0 success, 1 failure, 2 wrong usage, 130 interrupted, 141 standard output was closed by its reader.
     """
     name = command.name or ""
+    hook, sys.unraisablehook = sys.unraisablehook, _silent_if_interrupted
     try:
         status = _invoke(command, list(sys.argv[1:] if arguments is None else arguments))
     except StallscopeError as error:
@@ -151,7 +152,15 @@ def run(command: ExamplesCommand, arguments: Sequence[str] | None = None) -> int
     except Exception as error:
         status = 1
         _report_unexpected(name, error)
+    finally:
+        sys.unraisablehook = hook
     return status
+
+
+def _silent_if_interrupted(unraisable: sys.UnraisableHookArgs) -> None:
+    """Reports an exception that nothing can handle, as in a callback of the import system; a second Ctrl-C is none."""
+    if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(unraisable)
 
 
 def _invoke(command: click.Command, arguments: list[str]) -> int:

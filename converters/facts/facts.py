@@ -110,6 +110,8 @@ class Facts:
         self.coordinators = coordinators(sums, roles.still, self._working, roles.quiet)
         """Main threads that only wait for their workers: they keep nobody waiting."""
         self._led_by_workers = {pid for pid, _ in self.coordinators}
+        self.whole: Facts | None = None
+        """Facts of all processes, if these are of some; None: they are of all."""
         self._found: dict[Callable[[Any], Any], Any] = {}
 
     def once(self, find: Callable[[Facts], _Found]) -> _Found:

@@ -122,6 +122,7 @@ def file_lock_json(lock: FileLock) -> dict[str, Any]:
         "sharers": lock.sharers,
         "seen": lock.seen,
         "looks": lock.looks,
+        "mean_waiting": round(lock.waiting / lock.busy, 3) if lock.busy else None,
         "first_seen_ns": lock.first_seen,
         "last_seen_ns": lock.last_seen,
     }

@@ -45,7 +45,9 @@ class Restricted:
             runs={thread: facts.runs[thread] for thread in threads if thread in facts.runs},
             ranks={pid: facts.ranks[pid] for pid in chosen if pid in facts.ranks},
         )
-        return Facts(sums, threads, self._roles(chosen), facts.duration, beside)
+        made = Facts(sums, threads, self._roles(chosen), facts.duration, beside)
+        made.whole = facts
+        return made
 
     def _roles(self, pids: Collection[int]) -> ThreadRoles:
         roles = self._facts.roles

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..model import Profile, Stack, ThreadTimes
 from ..model.states import PREEMPTED, RUNNING
 from .hot_sites import HotSite, hot_site
+from .inner_function import Inner, Names, functions
 from .wait_sites import Sites
 from .wait_sums import Thread
 from .waits import Waits
@@ -45,6 +46,8 @@ class RunSum:
 
     weight: int = 0
     samples: int = 0
+    inner: Inner = field(default_factory=dict)
+    """See `inner_function`."""
 
 
 Runs = dict[Thread, dict[Run, RunSum]]
@@ -63,9 +66,12 @@ def add_up_runs(profile: Profile, threads: dict[Thread, ThreadTimes]) -> Runs:
         if (pid, tid) not in threads:
             process, name = str(labels.get("process", "?")), str(labels.get("thread", "?"))
             threads[pid, tid] = ThreadTimes(pid, process, tid, name, 0, 0, 0, {})
-        total = found[pid, tid][runs_of.of(sample.stack)]
+        run, inner = runs_of.of(sample.stack)
+        total = found[pid, tid][run]
         total.weight += sample.values[0]
         total.samples += sample.values[samples]
+        if inner:
+            total.inner[inner] = total.inner.get(inner, 0) + sample.values[samples]
     return found
 
 
@@ -74,15 +80,17 @@ class _Places:
 
     def __init__(self) -> None:
         self._sites, self._waits = Sites(), Waits()
-        self._known: dict[int, Run] = {}
+        self._known: dict[int, tuple[Run, Names]] = {}
 
-    def of(self, stack: Stack) -> Run:
+    def of(self, stack: Stack) -> tuple[Run, Names]:
+        """The place of a stack, and its functions."""
         found = self._known.get(id(stack))
         if found is None:
             # What a preempted thread was in is what it ran.
             wait = self._waits.of(stack, PREEMPTED)
             site, job = hot_site(stack, self._sites), self._waits.job(stack)
-            found = self._known[id(stack)] = Run(site, wait.call, wait.gpu, _memory(stack), job)
+            run = Run(site, wait.call, wait.gpu, _memory(stack), job)
+            found = self._known[id(stack)] = run, functions(stack)
         return found
 
 

@@ -5,36 +5,7 @@ docs/verdicts.md has this table. Numbers that only lay out a screen are not here
 
 from __future__ import annotations
 
-
-class Threshold(float):
-    """A number that something is compared with."""
-
-    unit: str
-    reason: str
-
-    def __new__(cls, value: float, unit: str, reason: str) -> Threshold:
-        made = super().__new__(cls, value)
-        made.unit, made.reason = unit, reason
-        return made
-
-    def __repr__(self) -> str:
-        return f"Threshold({float(self):g}, {self.unit!r})"
-
-
-class Limit(int):
-    """The most that is told of something, or kept of it."""
-
-    unit: str
-    reason: str
-
-    def __new__(cls, value: int, unit: str, reason: str) -> Limit:
-        made = super().__new__(cls, value)
-        made.unit, made.reason = unit, reason
-        return made
-
-    def __repr__(self) -> str:
-        return f"Limit({int(self)}, {self.unit!r})"
-
+from .threshold_types import Limit, Threshold
 
 # What a wait is for.
 PASSES_ON = Threshold(
@@ -74,6 +45,7 @@ AT_WORK_SWITCHES = Threshold(5, "switches per second", "A process with fewer sle
 AT_WORK_CPU = Threshold(0.005, "cores", "A process that uses less, and switches seldom, does nothing.")
 SLIGHT = Threshold(0.02, "cores", "On a whole host, most processes that use less wait for work.")
 IDLE_CPU = Threshold(0.01, "cores, of all threads together", "What runs, or wants to, for less has nothing to do.")
+TRACER_TOLD = Threshold(0.05, "cores", "A tracer that takes less from others changes nothing that is told.")
 CALM_CORES = Threshold(0.05, "cores, of the whole host", "A host whose processes use less has nothing to do.")
 QUIET = Threshold(0.99, "share of time", "A thread with less in one wait that others end does something itself.")
 QUIET_BESIDE = Threshold(
@@ -86,6 +58,7 @@ ONE_WAIT = Threshold(0.95, "share of a thread's time", "Who waits in one place f
 ENDS_ALIKE = Threshold(0.95, "share of a wait", "Who ends less of it does not show what the wait is for.")
 INTERVAL_WAITS = Threshold(3, "waits", "Fewer have no interval.")
 STEADY = Threshold(1.5, "times the mean", "No wait of a steady interval is longer, nor the mean that much longer.")
+FROM_ANCESTORS = Threshold(0.9, "share of a wait", "Who waits less for its ancestors waits for others, too.")
 NEEDED = Threshold(0.05, "share of a thread's time", "A thread for which others wait for less is not needed by them.")
 RELATED_NAMES = Threshold(6, "names of processes", "So few traced programs are assumed to work together.")
 
@@ -129,6 +102,7 @@ HANDS_ON = Threshold(
 )
 CROWD_WAITS = Threshold(0.2, "share of the time in which they could run", "Shorter waits for a core do not matter.")
 CROWD_CORE = Threshold(0.05, "cores", "Less waiting for a core, over all threads, does not matter.")
+TEAM = Threshold(2, "threads", "One thread alone shares its work with nobody.")
 CROWD_MEMBER = Threshold(0.05, "share of the crowd's time", "Programs with less are not named among a crowd.")
 MATTERS_FOR_HOST = Threshold(
     0.02, "share of all running and waiting for a core", "A small process' problem is none of the host's."
@@ -171,6 +145,25 @@ SLOW_STEPS_MATTER = Threshold(0.1, "share of the steps' time", "Slow steps with 
 REGULAR_STEPS = Threshold(3, "steps", "Fewer that are equally far apart are a coincidence.")
 REGULAR_HAVE = Threshold(0.8, "share of the slow steps' time", "If regular ones have less, slow steps do not come so.")
 
+# Steps that nobody named: regular intervals between the ends of a thread's waits in one place.
+PERIOD_INTERVALS = Threshold(10, "intervals", "Fewer that are alike can be a coincidence.")
+PERIOD_SCATTER = Threshold(
+    0.2, "share of their median", "Intervals that differ more from it in the median are not regular: at random, 0.7."
+)
+PERIOD_NEAR = Threshold(0.5, "share of their median", "An interval that differs more from it is of another length.")
+PERIOD_NEARLY_ALL = Threshold(
+    0.9, "share of the intervals", "If fewer are near the median, two lengths take turns, or several waits make a step."
+)
+PERIOD_WORK = Threshold(0.1, "share of its time", "A thread that does less beside the waits only looks at something.")
+PERIOD_TIMED_WORK = Threshold(
+    0.5, "share of its time", "If a timer ends the waits, the loop asks at each tick, unless it mostly works."
+)
+PERIOD_SAME = Threshold(0.8, "share of the longest one", "Shorter periods of a thread are parts of its steps.")
+PASSES_BATCHES_ON = Threshold(
+    0.8, "share of its time", "A thread that waits for others for less makes something itself."
+)
+MAKES_BATCHES = Threshold(0.9, "share of what they end", "Threads that have the rest ended little of it.")
+
 # Python's interpreter lock.
 GIL_MATTERS = Threshold(0.05, "share of the threads' time", "Shorter waits for it are usual.")
 GIL_HOLDER = Threshold(0.1, "share of the waits", "Who has it for less is not named, nor is a function.")
@@ -186,6 +179,7 @@ ASIDE_SAVES = Threshold(0.5, "confidence", "A wait that delays no main thread ma
 UNKNOWN_SAVES = Threshold(
     0.2, "confidence", "A wait for the whole trace without a traced cause, or in a process that does little."
 )
+FOR_WORK_SAVES = Threshold(0.02, "confidence", "A wait for work is for what the ancestor that hands it out does.")
 STUCK_BESIDE_WORK_SAVES = Threshold(
     0.5, "confidence", "What is blocked for the whole trace may be of no interest to others, which get on."
 )
@@ -199,6 +193,8 @@ MOSTLY_ONE = Threshold(0.7, "share of running threads' time", "Threads of one na
 ALONE = Threshold(0.6, "share of several threads' time", "One of them with less is not the one that matters.")
 ALONE_FAIR = Threshold(1.6, "times the fair share", "One of two threads has more than 0.6 easily.")
 HARDLY = Threshold(0.05, "share of the waits of idle threads", "If others wait for longer, not only idle ones do.")
+MOSTLY_INSIDE = Threshold(0.7, "share of a place's samples", "A function with less does not tell what the place does.")
+NAMELESS_CODE = Threshold(0.5, "share of a process's samples", "With less, most functions have names.")
 CALLED_MOSTLY = Threshold(0.5, "share of a function's samples", "What it calls for less is one of several things.")
 NOT_SAMPLED = Threshold(0.5, "share of the running time", "If less of it was not sampled, the rest tells enough.")
 BESIDE_LOCK = Threshold(
@@ -243,9 +239,17 @@ GPU_LIMITED = Threshold(0.2, "share of a GPU's samples", "Clocks that are limite
 PRESSURE_CPU = Threshold(0.5, "share of the trace", "If a task waits for a core for less, cores are short in bursts.")
 PRESSURE_IO = Threshold(0.2, "share of the trace", "A task that waits for a disk for less does not tell a slow one.")
 PRESSURE_MEMORY = Threshold(0.05, "share of the trace", "Tasks wait for memory for less when files are read once.")
+PRESSURE_OWN = Threshold(0.1, "share of the trace", "What traced threads wait for less together is not their trouble.")
 PRESSURE_IRQ = Threshold(0.1, "share of the trace", "Interrupts of a busy network stop tasks for a few percent.")
 INTERRUPTED = Threshold(0.1, "share of the cores' time", "Interrupts of a busy network take a few percent.")
+CORE_TAKEN = Threshold(0.01, "share of a core's time", "Who ran on a core that loses less is not looked for.")
+CORE_INTERRUPTED = Threshold(0.25, "share of a core's time", "A core that serves a fast device is in them for less.")
+CORE_UNEVEN = Threshold(2, "times the mean of all cores", "If others lose as much, it is told of all together.")
+CORE_USER = Threshold(0.25, "share of a core's time", "A thread that has the core for less is one of several.")
 STOLEN_TIME = Threshold(0.05, "share of the cores' time", "Hosts of virtual machines take less for themselves.")
+LOCK_CONTENDED = Threshold(0.05, "share of the trace", "Waits for a lock that add up to less do not matter.")
+BETWEEN = Threshold(0.1, "share of all waiting", "Who waits for another process for less is one of many.")
+BETWEEN_TIME = Threshold(0.05, "share of the trace", "Waits for another process that add up to less do not matter.")
 OUTSIDER = Threshold(0.25, "share of the ranks' waits in a call", "Who is inside for less is one of several.")
 OUTSIDER_WAITS = Threshold(0.05, "share of the ranks' time", "If they wait in a call for less, it does not matter.")
 
@@ -293,6 +297,7 @@ HOLDS_MOST = Threshold(0.7, "share of the slices", "What holds in more of them h
 INNERMOST = Limit(4, "frames", "A function that waits for one peer, or takes a lock, calls others that do the work.")
 TOLD_APART = Limit(2, "threads", "More of a larger number are not named by id.")
 NAMES_LISTED = Limit(3, "names", "More are counted.")
+TEAMS_NAMED = Limit(3, "teams of threads", "More are in the JSON.")
 PROCESSES_NAMED = Limit(3, "names of processes", "More are others.")
 VALUES_NAMED = Limit(3, "values of a variable", "More are others.")
 PHASES_TOLD = Limit(3, "phases of a process", "More are no story: the strip shows them.")
@@ -325,6 +330,7 @@ ALIKE_ROWS = Limit(16, "rows", "Of more processes that are alike, only those tha
 OUTLIER_ROWS = Limit(8, "rows", "So many of those.")
 SHARING_ROWS = Limit(10, "rows", "More processes that were in a call together share one.")
 PATH_ROWS = Limit(10, "rows", "More parts of a path are in the JSON.")
+FOUND_STEPS = Limit(2, "places", "More whose regular waits may be steps are in the JSON.")
 STEP_THREADS = Limit(3, "threads", "More that make steps are in the JSON.")
 VALUES_SHOWN = Limit(20, "values", "More of an answer are in the JSON.")
 PIDS_SHOWN = Limit(32, "processes", "The pids of more are not listed.")
@@ -336,18 +342,25 @@ CALL_FRAMES = Limit(4, "frames", "More of a caller's stack are not kept.")
 EVENT_FRAMES = Limit(3, "frames", "More around an event are not kept.")
 SLOWEST_STEPS = Limit(5, "steps", "More of the slowest are not kept.")
 STEP_PLACES = Limit(8, "places", "More in which steps wait, or run, are not kept.")
+MAKERS = Limit(256, "threads", "More that end a thread's waits do not make its batches.")
 WAKERS_KEPT = Limit(8, "wakers", "More of a wait are not kept.")
 PATH_KEPT = Limit(100, "parts", "More of a path are not in the JSON.")
 NODES_KEPT = Limit(100, "processes or threads", "More who block each other are one.")
 PAIRS_KEPT = Limit(1_000, "pairs", "More of them are one.")
 TIDS_KEPT = Limit(4, "threads", "The ids of more of one name are not kept.")
 VERDICT_THREADS = Limit(64, "threads", "More of a verdict are counted in the JSON.")
+CONTENDED_KEPT = Limit(100, "calls and locks of a host", "Others have little time.")
+CONTENDED_ROWS = Limit(2, "locks of a host that are told", "More are in the JSON.")
+BETWEEN_ROWS = Limit(3, "rows of who waits for whom in a scan", "More are in the JSON.")
 FINDINGS = Limit(3, "sentences of a scan beside its answer", "More are not read.")
 SCAN_ROWS = Limit(12, "rows of processes in a scan", "More are in the JSON.")
 COMPARED_LEAST = Threshold(0.02, "s per s of the trace", "Smaller differences of two runs do not matter.")
-COMPARED_CHANCE = Threshold(0.01, "probability", "A difference that is as likely without a change is noise.")
+COMPARED_CHANCE = Threshold(0.05, "probability", "A difference that is as likely without a change is noise.")
 COMPARED_LAST = Threshold(0.5, "length of the others", "A last slice that is shorter is left out: its rates are noise.")
-COMPARED_INTERVALS = Limit(8, "intervals of each side", "Fewer cannot show a change among ten ways to spend time.")
+COMPARED_RUNS = Limit(3, "runs of each side", "Fewer do not show how much runs of one job differ.")
+COMPARED_STEP = Threshold(0.05, "share of a step", "A step that takes so little more or less is as it was.")
+COMPARED_STEPS = Threshold(20, "steps of each side", "The mean of fewer is that of a few slow ones.")
+COMPARED_LINES = Limit(40, "lines of a comparison on a terminal", "More do not fit a screen; they are in the JSON.")
 COMPARED_ROWS = Limit(10, "rows of differences of two runs", "More are in the JSON.")
 COMPARED_MOVED = Limit(4, "functions, and calls, of two runs", "More are in the JSON.")
 COMPARED_VERDICTS = Limit(6, "verdicts of two runs that differ", "More are in the JSON.")

@@ -139,7 +139,8 @@ CLIENT_SCRIPTS = re.compile(
     r"smtplib\.py:(connect|getreply)|ftplib\.py:(connect|getline)|imaplib\.py:_get_response|"
     r"redis/client\.py:(execute_command|_send_command_parse_response)|"
     r"pika/adapters/blocking_connection\.py:(basic_(publish|get|qos)|(queue|exchange)_\w+|channel|confirm_delivery)|"
-    r"pymysql/connections\.py:(connect|_read_bytes)|grpc/_channel\.py:(_blocking|__call__|with_call))"
+    r"pymysql/connections\.py:(connect|_read_bytes)|grpc/_channel\.py:(_blocking|__call__|with_call)|"
+    r"celery/result\.py:(get|join|join_native))"
 )
 """Functions of Python's libraries (``file:function``) that wait for an answer, and return when it has come. What waits
 for messages of others (redis' subscribers, pika's consumers, streams of gRPC) is not among them."""

@@ -46,6 +46,10 @@ class FileLock:
     """ns from the beginning of the trace until the first time."""
     last_seen: int
     """ns from the beginning of the trace until the last time."""
+    busy: int = 0
+    """Number of looks at which somebody waited for this lock of the file; 0 in old captures."""
+    waiting: int = 0
+    """Numbers of waits for it at these looks, added up."""
 
     @property
     def device_numbers(self) -> str:

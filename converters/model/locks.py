@@ -80,8 +80,35 @@ class LockTimes:
     """Threads that had the lock, longest first; at most `MOST_THREADS`."""
     places: list[LockPlace] = field(default_factory=list)
     """Places where threads waited, longest first; at most `MOST_PLACES`."""
+    judged: int = 0
+    """Number of the waits of which it is known whether others waited for it at the same time."""
+    judged_time: int = 0
+    alone: int = 0
+    """Number of the waits, of ``judged``, during which nobody else waited for it."""
+    alone_time: int = 0
+    busy: int = 0
+    """Time in which somebody waited, as far as it is known."""
     taken_in: str = ""
     """Function in which most of this time was waited, beside those that take any lock, for the kernel's; else ""."""
+
+    @property
+    def with_others_mean(self) -> float:
+        """Mean of the waits that were not `alone`, in ns; 0 if all were."""
+        number = self.judged - self.alone
+        return (self.judged_time - self.alone_time) / number if number > 0 else 0.0
+
+    @property
+    def factor(self) -> float | None:
+        """The mean wait while others wait, too, in terms of that of waits `alone`; None if there was none of either."""
+        if not self.alone_time or self.judged <= self.alone:
+            return None
+        return self.with_others_mean / (self.alone_time / self.alone)
+
+    @property
+    def mean_waiting(self) -> float | None:
+        """Threads that wait, while one does. It is also the mean wait in terms of the mean time from one's turn to the
+        next (J. Little, 1961). None if it is not known."""
+        return self.judged_time / self.busy if self.busy else None
 
     @property
     def is_lock_like(self) -> bool:

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 
 NAMELESS = "frames without a name"
 UNREADABLE = "user stacks that could not be read"
+NOT_TAKEN = "[stack not taken (shed)]"
+"""Frame in place of a user stack that was not walked, because the trace cost too much."""
 _NOT_COMPLETE, _CUT, _FRAMES = "stacks not complete", "stacks cut", "frames without"
 _INCOMPLETE = (_NOT_COMPLETE, _CUT, _FRAMES, UNREADABLE)
 _TIME = "ns of "

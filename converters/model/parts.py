@@ -17,10 +17,13 @@ _Part = TypeVar("_Part")
 
 OF_THREADS = (
     *("threads", "processes", "origins", "neighbours", "objects", "group_limits", "slices"),
-    *("pressure", "interrupts", "gpus"),
+    *("pressure", "interrupts", "core_threads", "gpus"),
 )
 """Accounts, and what samples refer to: they stay when samples are left out."""
-OF_SAMPLES = ("calls", "shared", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil", "steps")
+OF_SAMPLES = (
+    *("calls", "shared", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil"),
+    *("steps", "found_steps"),
+)
 """Names of the parts that were measured beside the samples: of no use without all samples."""
 NAMES = (*OF_THREADS, *OF_SAMPLES)
 
@@ -42,9 +45,11 @@ TEXTS: dict[tuple[str, str], str] = {
             ("FileLock", "owner"),
             ("GilTimes", "process"),
             ("Steps", "process"),
+            ("Maker", "process"),
             ("ObjectEnd", "process"),
             ("ObjectPeer", "process"),
             ("ThreadSlices", "process"),
+            ("CoreThread", "process"),
         ),
         PROCESS,
     ),
@@ -55,7 +60,9 @@ TEXTS: dict[tuple[str, str], str] = {
             ("LockThread", "thread"),
             ("GilThread", "thread"),
             ("Steps", "thread"),
+            ("Maker", "thread"),
             ("ThreadSlices", "thread"),
+            ("CoreThread", "thread"),
         ),
         THREAD,
     ),

@@ -8,6 +8,8 @@ CPU, IO, MEMORY, IRQ = RESOURCES = ("cpu", "io", "memory", "irq")
 """Resources as the kernel names them in the folder /proc/pressure (Documentation/accounting/psi.rst)."""
 HARD, SOFT, STOLEN = KINDS = ("hard", "soft", "stolen")
 """Kinds of time that is taken from cores: in handlers of interrupts, in soft interrupts, by other virtual machines."""
+ALL = -1
+"""Stands for all cores."""
 
 
 @dataclass(slots=True)
@@ -39,4 +41,20 @@ class Interrupts:
     count: int
     """Number of them; 0 for time that is stolen."""
     capacity: int
-    """Time of all cores between the two looks, in ns."""
+    """Time of all these cores between the two looks, in ns."""
+    core: int = ALL
+    """Number of the core, of a kind's time on a single one; `ALL`: of all cores."""
+
+
+@dataclass(slots=True)
+class CoreThread:
+    """A thread that ran on a core from which something is taken. Names are hostile."""
+
+    core: int
+    """Number of the core."""
+    process: str
+    thread: str
+    pid: int
+    tid: int
+    time: int
+    """ns for which it had the core, what was taken from it meanwhile included."""

@@ -19,7 +19,7 @@ from .group_limits import GroupLimit
 from .locks import LockTimes
 from .neighbours import Neighbour
 from .origins import ProcessOrigin
-from .pressure import Interrupts, Pressure
+from .pressure import CoreThread, Interrupts, Pressure
 from .processes import ProcessTimes
 from .remarks import Comment
 from .samples import Sample, ValueType
@@ -84,6 +84,8 @@ class Profile:
     """Name of the value that is shown unless another is requested; "" is the first one that is a sum."""
     steps: list[Steps] = field(default_factory=list)
     """Steps of functions that the user named; dropped when samples are left out."""
+    found_steps: list[Steps] = field(default_factory=list)
+    """Steps that nobody named, see `Steps.found`; empty if they were not looked for."""
     scheduling: Scheduling | None = None
     """The scheduler's events, if recorded; dropped when the samples are changed."""
     calls: list[CallTimes] = field(default_factory=list)
@@ -116,6 +118,8 @@ class Profile:
     """Stalls of the host and of control groups of traced processes; empty if not recorded, or not known."""
     interrupts: list[Interrupts] = field(default_factory=list)
     """Interrupts on the host; empty if not recorded."""
+    core_threads: list[CoreThread] = field(default_factory=list)
+    """Threads that ran on cores from which interrupts take time; empty if not recorded."""
     gpus: list[Gpu] = field(default_factory=list)
     """GPUs as the driver tells of them; empty if it was not asked."""
     group_limits: list[GroupLimit] = field(default_factory=list)

@@ -83,9 +83,14 @@ class ProbesCost(Remark):
     careful: bool
 
 
+TRACER = "tracer"
+"""Part of the cost of a trace that is not its probes'."""
+_MILLION = 1_000_000
+
+
 @dataclass(frozen=True)
 class TraceCost(Remark):
-    """Cost of the trace: what it took of the time of the traced threads."""
+    """Cost of the trace: what its probes took of the time of the traced threads, and what the tracer took."""
 
     time: int
     """ns that tracing took."""
@@ -93,9 +98,31 @@ class TraceCost(Remark):
     """ns of the traced threads on cores."""
     parts: tuple[tuple[str, int], ...]
     """Parts of ``time``, the largest first: ``samples``, ``calls``, ``wakers``, ``locks``, ``ioctls``, ``waits``,
-    ``tracer``, ``others``."""
+    ``others``; `TRACER`: what the tracer itself ran while no core was idle."""
     budget: int
-    """Millionths of ``of`` that the trace may take."""
+    """Millionths of ``whole`` that the probes may take."""
+    length: int = 0
+    """ns for which it was measured; 0: it is not known."""
+
+    @property
+    def whole(self) -> int:
+        """Time in ns that the budget is a share of: ``of``, but that of one core at least, see `Window.whole`."""
+        return max(self.of, self.length)
+
+    @property
+    def tracer(self) -> int:
+        """ns that the tracer itself took."""
+        return sum(part for name, part in self.parts if name == TRACER)
+
+    @property
+    def probes(self) -> int:
+        """ns that the probes took."""
+        return self.time - self.tracer
+
+    @property
+    def is_within(self) -> bool:
+        """Whether the probes took no more than the budget."""
+        return self.probes * _MILLION <= self.budget * self.whole
 
 
 @dataclass(frozen=True)
@@ -103,17 +130,32 @@ class Shed(Remark):
     """Part of a measure that was left out from some time on, because the trace cost too much."""
 
     what: str
-    """``samples``, ``calls``, ``page faults``, ``waker stacks``, ``wakers``, ``locks``, ``ioctls``."""
+    """``samples``, ``calls``, ``page faults``, ``stacks`` (of waits), ``waker stacks``, ``wakers``, ``locks``,
+    ``ioctls``."""
     at: int
-    """ns from the beginning of the trace."""
+    """ns from the beginning of the trace, or of the interval."""
     times: int
-    """Factor by which samples are rarer than at the beginning; 0 for others."""
+    """Factor by which samples, or user stacks of waits, are rarer than at the beginning; 0 for others."""
     frequency: int
     """Samples per second at the beginning; 0 for others."""
     functions: tuple[tuple[str, int], ...]
     """Functions that lost their probes, and their calls per second until then; () for others."""
     more: int
     """Number of functions that are not named."""
+    within: int = 0
+    """Waits that are meant: of threads that had waited less than so many ns before; 0: all, or something else."""
+    before: int = 0
+    """ns from then to the beginning of the interval, if it was left out in an earlier one and still is; else 0."""
+
+
+@dataclass(frozen=True)
+class Joined(Remark):
+    """A process that was not chosen, and was traced from some time on, since traced ones waited for it."""
+
+    name: str
+    pid: int
+    at: int
+    """ns from the beginning of the trace."""
 
 
 @dataclass(frozen=True)
@@ -224,6 +266,7 @@ CODES: dict[str, type[Remark]] = {
     "probes-cost": ProbesCost,
     "trace-cost": TraceCost,
     "shed": Shed,
+    "joined": Joined,
     "frames-nameless": FramesNameless,
     "switches-unseen": SwitchesUnseen,
     "tables-full": TablesFull,

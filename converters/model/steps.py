@@ -81,10 +81,62 @@ class SlowSteps:
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """Evidence of steps that nobody named: one is from an end of a wait in one place to the next end. Times in ns."""
+
+    place: Site
+    deviation: int
+    """Median distance of the steps' lengths from their median."""
+    waited: int
+    """Time that all steps wait in the place."""
+    is_timed: bool = False
+    """Whether a timer ends the waits."""
+
+
+class Maker(NamedTuple):
+    """A thread that makes what another one waits for. Names are hostile."""
+
+    process: str
+    pid: int
+    thread: str
+    tid: int
+    work: int
+    """ns for which it did not wait for the one that takes what it makes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Threads that make the batches of a thread's steps, those with most work first."""
+
+    makers: tuple[Maker, ...]
+    number: int
+    """Number of batches: of the thread's steps."""
+    wall: int
+    """ns from the first step to the end of the last one."""
+
+    @property
+    def work(self) -> int:
+        """ns that they work for a batch, all together; 0 without any."""
+        return sum(each.work for each in self.makers) // self.number if self.number else 0
+
+    @property
+    def per_second(self) -> float | None:
+        """Batches that they made a second; None if that is not known."""
+        return self.number * 1e9 / self.wall if self.wall else None
+
+    @property
+    def at_most(self) -> float | None:
+        """Batches a second if they never had to wait for the one that takes them; None if that is not known."""
+        work = self.work
+        return len(self.makers) * 1e9 / work if work else None
+
+
+@dataclass(frozen=True, slots=True)
 class Steps:
     """Steps of a function and a thread that began and ended during the recording. Names are hostile."""
 
     name: str
+    """Name of the function; "" of steps that nobody named."""
     process: str
     pid: int
     thread: str
@@ -101,6 +153,17 @@ class Steps:
     """Steps that had begun before the recording, or that had not ended."""
     slow: SlowSteps | None = None
     """None if none is, or if they take little of the time."""
+    p90: int | None = None
+    """ns that nine tenths of the steps take at most; None in captures of before."""
+    found: Found | None = None
+    """Evidence of steps that nobody named; None: the user named the function."""
+    reader: Reader | None = None
+    """Threads that end the waits for the next batch; None: that is not known."""
+
+    @property
+    def title(self) -> str:
+        """Name of the function, or the place of which the steps were found."""
+        return self.name or (" → ".join(self.found.place.frames) if self.found else "")
 
     @property
     def per_second(self) -> float | None:

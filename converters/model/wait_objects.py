@@ -89,3 +89,8 @@ class WaitObject:
 
 
 MOST_ENDS, MOST_PEERS = 8, 32
+
+
+def label(number: int) -> int:
+    """Returns the number of an object in a profile, of its number in the kernel: what pprof can hold."""
+    return number & (1 << 63) - 1

@@ -13,6 +13,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from .profile import Profile
@@ -32,8 +33,10 @@ THREAD, PROCESS, TIMER, DEVICE, SOFTIRQ, CORE, UNKNOWN, OTHER = KINDS = (
 """Kinds of nodes. `UNKNOWN`: nobody is known to have ended the wait, or it had not ended. `OTHER`: several nodes."""
 COLUMN = "blocked"
 """The value type of samples with wakers."""
-_PROCESS = re.compile(r"(.*)-(\d{1,10})(?: [A-Z_0-9]+)?", re.DOTALL)
-"""The name of a waker that is no interrupt; ksoftirqd's has what it ran behind it."""
+_PROCESS = re.compile(r"(.*)-(\d{1,10})(?: ([A-Z_0-9]+))?", re.DOTALL)
+"""The name of a waker that is no interrupt; ksoftirqd's has the softirq that it ran behind it."""
+_TIMERS = ("TIMER", "HRTIMER")
+"""Softirqs that timers raise."""
 _INTERRUPTS = {"[timer]": TIMER, "[interrupt ": DEVICE, "[softirq ": SOFTIRQ, "[another core]": CORE}
 
 
@@ -174,8 +177,11 @@ def _thread(pid: int, tid: int, process: str, thread: str) -> Node:
     return Node(THREAD, pid, tid, "" if tid else thread if pid else process)
 
 
+@lru_cache(maxsize=1 << 14)
 def _link(name: str, tid: int) -> Node:
     match = None if name.endswith("]") else _PROCESS.fullmatch(name)
+    if match and match[3]:  # ksoftirqd does what others have asked for
+        return Node(TIMER, name="[timer]") if match[3] in _TIMERS else Node(SOFTIRQ, name=f"[softirq {match[3]}]")
     if match:
         return Node(THREAD, int(match[2]), tid)
     return Node(next((kind for begin, kind in _INTERRUPTS.items() if name.startswith(begin)), UNKNOWN), name=name)
@@ -183,6 +189,8 @@ def _link(name: str, tid: int) -> Node:
 
 def _process_name(name: str) -> str:
     match = None if name.endswith("]") else _PROCESS.fullmatch(name)
+    if match and match[3]:
+        return _link(name, 0).name
     return match[1] if match else name
 
 

@@ -11,6 +11,7 @@ from ..rules.crowd import Crowd, shown
 from ..rules.pool_anew import Pool
 from ..rules.processes_anew import Started
 from ..rules.quota import Throttled
+from .teams import teams
 from .words import listed
 
 
@@ -33,20 +34,21 @@ def crowd(found: Crowd) -> str:
     assert group.wanted is not None and group.allowed is not None
     names = [*found.names, *(["others"] if found.more else [])]
     whom = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+    told = f" {teams(found.teams)}" if found.teams else ""
     if found.others_have_cores:
         takers = ", ".join(f"{name} {used:.1f}" for name, used in found.takers)
         others = f"Others have most of the cores{f' ({takers})' if takers else ''}"
         return (
             f"{others}: the threads of {whom} want {group.wanted:.1f} on average, and get "
             f"{group.on_cpu / group.span:.1f} of the {_cores(group.allowed)} that they may use; "
-            f"{share(group.runnable, group.wall)} of their time they wait for one."
+            f"{share(group.runnable, group.wall)} of their time they wait for one.{told}"
         )
     by_quota = "" if group.allowed >= len(group.cpus) else " by quota"
     hint = f" {_environment(group)}" if found.has_variables else ""
     return (
         f"The threads of {whom} outnumber the cores: {group.wanted:.1f} want one on average, "
         f"{_cores(group.allowed)} may be used{by_quota}; {share(group.runnable, group.wall)} of their time they wait "
-        f"for one.{hint}"
+        f"for one.{told}{hint}"
     )
 
 

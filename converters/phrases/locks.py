@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..base.units import plural, share
+from ..facts import thresholds
 from ..model.locks import FUTEX, KERNEL, SHARED, LockTimes
 from ..rules.holder import Holder
 from .doing import doing
@@ -21,6 +22,17 @@ def title(lock: LockTimes) -> str:
     if lock.owned_by == SHARED:
         return f"{kind} {lock.name} of several processes"
     return f"{kind} {lock.name} of {lock.process} ({lock.pid})"
+
+
+def company(lock: LockTimes) -> str:
+    """``5.7 waited at a time; with others a wait takes 3.9 times as long as alone``; "" if nobody waited with others,
+    or it is not known."""
+    if lock.judged <= lock.alone or not lock.mean_waiting:
+        return ""
+    told = f"{lock.mean_waiting:.1f} waited at a time"
+    if lock.factor is None or lock.alone < thresholds.ALONE_CALLS:
+        return told
+    return f"{told}; with others a wait takes {lock.factor:.1f} times as long as alone"
 
 
 def holder(found: Holder) -> str:

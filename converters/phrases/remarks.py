@@ -76,9 +76,10 @@ def _probes_cost(remark: remarks.ProbesCost) -> str:
 
 
 def _trace_cost(remark: remarks.TraceCost) -> str:
-    parts = ", ".join(f"{_PARTS.get(name, name)} {share(part, remark.of)}" for name, part in remark.parts)
-    within = "" if remark.time * _MILLION <= remark.budget * remark.of else f", more than {_budget(remark.budget)}"
-    return f"tracing cost {share(remark.time, remark.of)} of the traced processes' time{within} ({parts})"
+    parts = ", ".join(f"{_PARTS.get(name, name)} {share(part, remark.whole)}" for name, part in remark.parts)
+    within = "" if remark.is_within else f", more than {_budget(remark.budget)}"
+    of = "the traced processes' time" if remark.of >= remark.length else "the time of one core"
+    return f"tracing cost {share(remark.probes, remark.whole)} of {of}{within} ({parts})"
 
 
 def _budget(millionths: int) -> str:
@@ -87,7 +88,14 @@ def _budget(millionths: int) -> str:
 
 def _shed(remark: remarks.Shed) -> str:
     """``from second 3.2 on: samples every 40.4 ms instead of 10.1``"""
-    return f"from second {remark.at / _NSEC:.1f} on: {shed_in_words(remark)}"
+    return f"{shed_since(remark)}: {shed_in_words(remark)}"
+
+
+def shed_since(remark: remarks.Shed) -> str:
+    """Words for when it was left out: ``from second 3.2 on``"""
+    if remark.before:
+        return f"since {duration(remark.before)} before this interval"
+    return f"from second {remark.at / _NSEC:.1f} on"
 
 
 def shed_in_words(remark: remarks.Shed) -> str:
@@ -95,12 +103,20 @@ def shed_in_words(remark: remarks.Shed) -> str:
     if remark.what == "samples" and remark.frequency:
         before = 1000 / remark.frequency
         return f"samples every {before * remark.times:.0f} ms instead of {before:.0f}"
+    if remark.what == "stacks":
+        of = f" of threads that wait again within {duration(remark.within)}" if remark.within else ""
+        return f"user stacks of one in {remark.times} waits{of}"
     if remark.what == "calls":
         named = [f"{name} ({count(rate)} calls a second)" for name, rate in remark.functions[: thresholds.NAMES_LISTED]]
         others = remark.more + len(remark.functions[thresholds.NAMES_LISTED :])
         more = f" and {plural(others, 'other function')}" if others else ""
         return f"without probes on {', '.join(named)}{more}"
     return f"without {_SHED.get(remark.what, remark.what)}"
+
+
+def _joined(remark: remarks.Joined) -> str:
+    when = f"from second {remark.at / _NSEC:.1f} on"
+    return f"{remark.name} (pid {remark.pid}) was traced, too, {when}: others wait for it; --no-peers leaves it out"
 
 
 def _frames_nameless(remark: remarks.FramesNameless) -> str:
@@ -149,6 +165,7 @@ _WORDS: dict[type[remarks.Remark], Callable[[Any], str]] = {
     remarks.ProbesCost: _probes_cost,
     remarks.TraceCost: _trace_cost,
     remarks.Shed: _shed,
+    remarks.Joined: _joined,
     remarks.FramesNameless: _frames_nameless,
     remarks.SwitchesUnseen: _switches_unseen,
     remarks.TablesFull: lambda _: "the kernel side's tables were full: raise --table-size, or trace fewer processes",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ..base.units import plural, share
 from ..facts import thresholds
+from ..facts.event_loops import are_in_loops
 from ..facts.facts import Facts
 from ..facts.file_locks import FileHolder
 from ..facts.gil import GilShare
@@ -94,13 +95,20 @@ class Sentences:
         if verdict.kind != COLLECTIVE or other:
             having = _having(verdict)
             beside = "" if other or having else self._other_end(finding)
-            return f"{self.words.clause(finding, other, having)}{beside}."
+            return f"{self.words.clause(finding, other, having)}{self._in_loop(finding)}{beside}."
         if any(late.pids & finding.pids for late in straggler.find(self._facts)):
             return f"{self.words.clause(finding)}."
         return (
             f"{self.words.clause(finding)}; no traced rank stands out as late: it may be one that is not traced, the "
             "network, or each of them in turn."
         )
+
+    def _in_loop(self, finding: Finding) -> str:
+        """``; while it waits, its event loop serves nobody else``, if an event loop has called what waits."""
+        if not finding.places or not are_in_loops(self._facts, finding.threads, finding.time):
+            return ""
+        loop = "it waits, its event loop serves" if len(finding.threads) == 1 else "they wait, their event loops serve"
+        return f"; while {loop} nobody else"
 
     def _other_end(self, finding: Finding) -> str:
         """``; meanwhile postgres uses 0.9 cores``: what is known of the one process, not traced, that has the other end

@@ -4,14 +4,15 @@ It is one JSON object with ``version``, ``title``, ``host``, ``lost``, ``threads
 ``processes`` (those of ProcessTimes, except the script and the ranks; omitted if there are none), ``calls`` and
 ``shared`` (those of CallTimes and SharedCall, its dictionaries as lists; omitted if there are none), ``call_ioctls``,
 ``copies``, ``answers``, ``locks``, ``file_locks``, ``gil``, ``neighbours``, ``objects``, ``group_limits``, ``origins``,
-``slices``, ``pressure``, ``interrupts``, ``gpus`` and ``steps`` (those of CallIoctls, Copies, AskedValues, LockTimes,
-FileLock, GilTimes, Neighbour, WaitObject, GroupLimit, ProcessOrigin, ThreadSlices, Pressure, Interrupts, Gpu and Steps;
-omitted if there are none), ``scripts`` and ``ranks`` (one per process; omitted if there are none), ``lives`` (of
-threads and of processes: the index, and the fields with a default, of those that have other values; omitted if none
-has), ``display`` (how the answer was shown; omitted if it was not), ``value_types`` (``[name, unit, aggregate, label
-key]``, the key "" for a sum), ``generated`` (the comments for people, which load() removes again), ``remarks`` (those
-of the comments that are codes, with their places; omitted if there are none), ``critical`` (only of a profile that is
-inside another one: the path of which the answer tells) and ``foreign`` (whether the profile has `Details`).
+``slices``, ``pressure``, ``interrupts``, ``core_threads``, ``gpus``, ``steps`` and ``found_steps`` (those of
+CallIoctls, Copies, AskedValues, LockTimes, FileLock, GilTimes, Neighbour, WaitObject, GroupLimit, ProcessOrigin,
+ThreadSlices, Pressure, Interrupts, CoreThread, Gpu and Steps; omitted if there are none), ``scripts`` and ``ranks``
+(one per process; omitted if there are none), ``lives`` (of threads and of processes: the index, and the fields with a
+default, of those that have other values; omitted if none has), ``display`` (how the answer was shown; omitted if it was
+not), ``value_types`` (``[name, unit, aggregate, label key]``, the key "" for a sum), ``generated`` (the comments for
+people, which load() removes again), ``remarks`` (those of the comments that are codes, with their places; omitted if
+there are none), ``critical`` (only of a profile that is inside another one: the path of which the answer tells) and
+``foreign`` (whether the profile has `Details`).
 Files of version 0.1 have it in their last comment, behind the word ``stallscope:``.
 """
 
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, fields
+from dataclasses import MISSING, asdict, fields, replace
 from typing import Any, NamedTuple, TypeVar
 
 from ..base.errors import StallscopeError
@@ -29,7 +30,7 @@ from ..model.calls import BUCKETS, CallTimes
 from ..model.copies import Copies
 from ..model.file_locks import FileLock
 from ..model.neighbours import Neighbour
-from ..model.pressure import KINDS, RESOURCES, Interrupts, Pressure
+from ..model.pressure import ALL, KINDS, RESOURCES, CoreThread, Interrupts, Pressure
 from ..model.processes import LATENCY_BUCKETS, THREAD_VARIABLES, CpuLimit, ProcessTimes, cpu_set
 from ..model.ranks import LABELS
 from ..model.sharing import SharedCall
@@ -41,11 +42,11 @@ _MOST = 1 << 64
 """Numbers that are divided stay below this: the result fits into a float."""
 _PLAIN = (
     *("calls", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil"),
-    *("neighbours", "objects", "group_limits", "origins", "slices", "pressure", "interrupts", "gpus"),
+    *("neighbours", "objects", "group_limits", "origins", "slices", "pressure", "interrupts", "core_threads", "gpus"),
 )
 _SLACK = 10**9
 """Nanoseconds that a thread may have done beyond twice its time."""
-_Flat = TypeVar("_Flat", CallIoctls, Copies, FileLock, Neighbour, Pressure, Interrupts)
+_Flat = TypeVar("_Flat", CallIoctls, Copies, FileLock, Neighbour, Pressure, Interrupts, CoreThread)
 _THREAD_LIVES, _PROCESS_LIVES = ("pid_life", "tid_life", "count"), ("pid_life",)
 """Fields that are 1 in most threads and processes."""
 
@@ -99,6 +100,7 @@ def encode(profile: Profile, columns: list[Column], generated: list[str], *, wit
     others = {
         "display": profile.display and display.encoded(profile.display),
         "steps": [steps.encoded(each) for each in profile.steps],
+        "found_steps": [steps.encoded(each) for each in profile.found_steps],
         "remarks": remarks.encoded(profile.comments),
         "critical": _path(profile) if with_path else None,
     }
@@ -180,6 +182,7 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     profile.neighbours = [_neighbour(entry) for entry in _list(meta.get("neighbours", []))]
     profile.pressure = [_pressure(entry) for entry in _list(meta.get("pressure", []))]
     profile.interrupts = [_interrupts(entry) for entry in _list(meta.get("interrupts", []))]
+    profile.core_threads = [_flat(CoreThread, entry) for entry in _list(meta.get("core_threads", []))]
     profile.gpus = [gpus.decoded(entry) for entry in _list(meta.get("gpus", []))]
     profile.copies = [_flat(Copies, entry) for entry in _list(meta.get("copies", []))]
     profile.answers = [answers.decoded(entry) for entry in _list(meta.get("answers", []))]
@@ -191,6 +194,7 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     profile.group_limits = [group_limits.decoded(entry) for entry in _list(meta.get("group_limits", []))]
     profile.slices = [slices.decoded(entry) for entry in _list(meta.get("slices", []))]
     profile.steps = [steps.decoded(entry) for entry in _list(meta.get("steps", []))]
+    profile.found_steps = [steps.decoded_found(entry) for entry in _list(meta.get("found_steps", []))]
     profile.display = display.decoded(meta["display"]) if meta.get("display") is not None else None
     for line in _list(meta.get("generated", [])):
         if line in profile.comments:
@@ -263,9 +267,13 @@ def _pressure(entry: Any) -> Pressure:
 
 
 def _interrupts(entry: Any) -> Interrupts:
-    made = _flat(Interrupts, entry)
+    """Interrupts, with the core if it is of one: older captures have no field for it."""
+    _require(isinstance(entry, dict), "interrupts")
+    core = entry.get("core", ALL)
+    core = ALL if core == ALL else _figure(core)
+    made = _flat(Interrupts, {**entry, "core": 0})
     _require(made.kind in KINDS, "interrupts")
-    return made
+    return replace(made, core=core)
 
 
 def _process(entry: Any, script: str) -> ProcessTimes:
@@ -327,9 +335,10 @@ def _shared(entry: Any) -> SharedCall:
 
 
 def _flat(kind: type[_Flat], entry: Any) -> _Flat:
-    """An object with fields that are texts, truth values and numbers."""
+    """An object with fields that are texts, truth values and numbers. Those that have a default may be missing."""
     types = {field.name: field.type for field in fields(kind)}
-    _require(isinstance(entry, dict) and entry.keys() == types.keys(), "what calls made")
+    needed = {field.name for field in fields(kind) if field.default is MISSING}
+    _require(isinstance(entry, dict) and needed <= entry.keys() <= types.keys(), "what calls made")
     read: dict[str, Callable[[Any], Any]] = {"str": _text, "bool": _truth, "int": _figure}
     return kind(**{name: read[str(types[name])](value) for name, value in entry.items()})
 

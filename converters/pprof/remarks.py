@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any
 
 from ..model.remarks import CODES, Comment, Remark, plain
@@ -32,8 +32,10 @@ def _remark(entry: Any, depth: int) -> Remark:
     _require(isinstance(code, str) and code in CODES)
     made = CODES[code]
     types = {field.name: str(field.type) for field in fields(made)}
-    _require(entry.keys() - {"code"} == types.keys())
-    return made(**{name: _value(entry[name], kind, depth) for name, kind in types.items()})
+    given = entry.keys() - {"code"}
+    later = {field.name for field in fields(made) if field.default is not MISSING}
+    _require(types.keys() - later <= given <= types.keys())
+    return made(**{name: _value(entry[name], kind, depth) for name, kind in types.items() if name in given})
 
 
 def _value(value: Any, kind: str, depth: int) -> Any:

@@ -6,11 +6,13 @@ from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
 from ..model.sites import Site
-from ..model.steps import SlowSteps, Spent, Step, StepRun, Steps, StepWait
+from ..model.steps import Found, Maker, Reader, SlowSteps, Spent, Step, StepRun, Steps, StepWait
 
 _MOST = 1 << 63
 _MOST_ENTRIES = 1 << 10
-_T = TypeVar("_T", Steps, SlowSteps, Spent)
+_T = TypeVar("_T", Steps, SlowSteps, Spent, Found, Reader)
+_LATER = {"slow": None, "p90": None, "found": None, "reader": None}
+"""Fields that files of before do not have."""
 
 
 def encoded(steps: Steps) -> dict[str, Any]:
@@ -21,8 +23,7 @@ def encoded(steps: Steps) -> dict[str, Any]:
 
 def decoded(entry: Any) -> Steps:
     """The inverse. ValueError for anything else."""
-    # Files of before have no group of slow steps.
-    parts = _fields(Steps, {"slow": None, **entry} if isinstance(entry, dict) else entry)
+    parts = _fields(Steps, {**_LATER, **entry} if isinstance(entry, dict) else entry)
     made: dict[str, Any] = {
         **{name: _integer(parts[name]) for name in ("pid", "tid", "median", "max", "span", "not_whole")},
         "steps": _spent(parts["steps"]),
@@ -30,8 +31,38 @@ def decoded(entry: Any) -> Steps:
         "slowest": tuple(_step(*_entries(each, 4)) for each in _entries(parts["slowest"])),
         **{name: _text(parts[name]) for name in ("name", "process", "thread")},
         "slow": None if parts["slow"] is None else _slow(parts["slow"]),
+        "p90": None if parts["p90"] is None else _integer(parts["p90"]),
+        "found": None if parts["found"] is None else _found(parts["found"]),
+        "reader": None if parts["reader"] is None else _reader(parts["reader"]),
     }
     return Steps(**made)
+
+
+def decoded_found(entry: Any) -> Steps:
+    """`decoded` of steps that nobody named: they have evidence, and a length."""
+    made = decoded(entry)
+    if made.found is None or not made.steps.count or not made.median:
+        raise ValueError("steps without evidence")
+    return made
+
+
+def _found(entry: Any) -> Found:
+    parts = _fields(Found, entry)
+    if not isinstance(parts["is_timed"], bool):
+        raise ValueError("evidence of steps")
+    return Found(_site(parts["place"]), _integer(parts["deviation"]), _integer(parts["waited"]), parts["is_timed"])
+
+
+def _reader(entry: Any) -> Reader:
+    parts = _fields(Reader, entry)
+    makers = tuple(_maker(*_entries(each, 5)) for each in _entries(parts["makers"]))
+    if not makers:
+        raise ValueError("no makers")
+    return Reader(makers, _integer(parts["number"]), _integer(parts["wall"]))
+
+
+def _maker(process: Any, pid: Any, thread: Any, tid: Any, work: Any) -> Maker:
+    return Maker(_text(process), _integer(pid), _text(thread), _integer(tid), _integer(work))
 
 
 def _slow(entry: Any) -> SlowSteps:
@@ -65,8 +96,12 @@ def _run(frames: Any, samples: Any) -> StepRun:
 
 
 def _wait(site: Any, time: Any, number: Any) -> StepWait:
-    frames, kernel = _entries(site, 2)
-    return StepWait(Site(tuple(map(_text, _entries(frames))), _text(kernel)), _integer(time), max(_integer(number), 1))
+    return StepWait(_site(site), _integer(time), max(_integer(number), 1))
+
+
+def _site(entry: Any) -> Site:
+    frames, kernel = _entries(entry, 2)
+    return Site(tuple(map(_text, _entries(frames))), _text(kernel))
 
 
 def _fields(kind: type[_T], entry: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from ..facts import thresholds
 from ..facts.contention import Contention, together
 from ..facts.facts import Facts
 from ..facts.groups import by_name, others_may_have, users_of_cores
+from ..facts.teams import Team, teams_of
 from ..facts.wait_kinds import PEER, THREAD
 from ..model import Profile
 from ..model.states import WOKEN
@@ -39,6 +40,8 @@ class Crowd(NamedTuple):
     """The variables that set numbers of threads are a hint."""
     takers: tuple[tuple[str, float], ...] = ()
     """Names of processes that were not traced and have the cores, and the number of cores that they used."""
+    teams: tuple[Team, ...] = ()
+    """Teams of a library for parallel work that they are in, if these have more threads than there are cores."""
     hands_on: bool = False
     """Whether most of this waiting comes right after short waits for each other: there is one for each thing that they
     hand on."""
@@ -69,8 +72,18 @@ def _verdict(facts: Facts, group: Contention, names: tuple[str, ...], more: bool
     takers = users_of_cores(facts.neighbours, facts.duration, group.cpus) if taken else []
     much = thresholds.CROWD_CORE * group.allowed
     named = tuple(each for each in takers[: thresholds.PROCESSES_NAMED] if each[1] >= much)
-    detail = Crowd(group, names, more, taken, hint, named, _hands_on(facts, group))
+    teams = _teams(facts, group)
+    # The threads of a team are woken together, and each has its part of the work.
+    detail = Crowd(group, names, more, taken, hint, named, teams, not teams and _hands_on(facts, group))
     return Verdict(RULE, CORES, group.runnable, 1, frozenset(group.pids), detail=detail)
+
+
+def _teams(facts: Facts, group: Contention) -> tuple[Team, ...]:
+    """See `Crowd.teams`."""
+    pids = set(group.pids)
+    found = tuple(team for team in facts.once(teams_of) if team.pid in pids)
+    assert group.allowed is not None
+    return found if sum(len(team.threads) for team in found) > group.allowed else ()
 
 
 def _hands_on(facts: Facts, group: Contention) -> bool:

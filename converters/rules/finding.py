@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.frame_names import without_line
+from ..facts.inner_function import Names, with_inner
 from ..facts.wait_kinds import SLEEP
 from ..facts.wait_objects import On
 from ..facts.wait_sums import Place, Sum, Thread
@@ -112,17 +113,20 @@ def running(facts: Facts, members: Iterable[Thread]) -> Finding:
 def _runs_in(facts: Facts, threads: Iterable[Thread]) -> tuple[str, ...]:
     """The place with most of the samples, or of the preemptions, of these threads, if it has a good part of them."""
     seen: Counter[tuple[str, ...]] = Counter()
+    inner: dict[tuple[str, ...], Counter[Names]] = defaultdict(Counter)
     for thread in threads:
         if facts.runs:
             for run, total in facts.runs.get(thread, {}).items():
-                seen[tuple(map(without_line, run.site.frames))] += total.samples
+                frames = tuple(map(without_line, run.site.frames))
+                seen[frames] += total.samples
+                inner[frames].update(total.inner)
         else:
             for place, of in facts.waits_of(thread).items():
                 if place.state == PREEMPTED and not place.wait.nowhere:
                     seen[tuple(map(without_line, place.site.frames))] += of.count
     frames, most = max(seen.items(), key=lambda entry: (entry[1], entry[0]), default=((), 0))
     enough = seen.total() >= thresholds.POLLS_SEEN and most >= thresholds.RUNS_IN * seen.total()
-    return frames if enough else ()
+    return with_inner(frames, inner[frames], most) if enough else ()
 
 
 def sleeps_again(finding: Finding) -> bool:

@@ -6,6 +6,7 @@ from collections import defaultdict
 
 from ..facts import thresholds
 from ..facts.facts import Facts
+from ..facts.for_ancestors import are_for_work
 from ..facts.wait_causes import effect_cause
 from ..facts.wait_functions import STARTED
 from ..facts.wait_kinds import CHILD, EVENTS, PEER, SLEEP, THREAD
@@ -72,11 +73,21 @@ def saves(kind: str) -> float:
 
 
 def _saves(effect: Finding, facts: Facts) -> float:
+    if is_for_sleep(facts, effect):
+        return thresholds.FOR_WORK_SAVES
+    if are_for_work(facts, effect.threads, effect.places):
+        return thresholds.FOR_WORK_SAVES
     if effect.kind != EVENTS and _may_be_for_work(effect, facts):
         return thresholds.UNKNOWN_SAVES
     if effect.kind == EVENTS and waits_beside_work(effect, facts):
         return thresholds.EVENTS_BESIDE_WORK_SAVE
     return saves(effect.kind)
+
+
+def is_for_sleep(facts: Facts, effect: Finding) -> bool:
+    """Whether children are waited for that mostly sleep: a shell sleeps by way of them."""
+    cause = cause_of(facts, effect) if effect.kind == CHILD else None
+    return cause is not None and cause.kind == SLEEP
 
 
 def _may_be_for_work(effect: Finding, facts: Facts) -> bool:
@@ -91,10 +102,12 @@ def waits_beside_work(effect: Finding, facts: Facts) -> bool:
 
 
 def _confidence(effect: Finding, cause: Finding | None, facts: Facts) -> float:
-    if effect.kind == EVENTS:
+    if effect.kind == EVENTS or are_for_work(facts, effect.threads, effect.places):
         return _saves(effect, facts)
     if _may_be_for_work(effect, facts):
         return thresholds.UNKNOWN_SAVES
+    if is_for_sleep(facts, effect):
+        return thresholds.FOR_WORK_SAVES
     # What others of its process wait for in the same place tells nothing of a main thread that never moved.
     mains = [thread for thread in effect.threads if facts.is_main(thread)]
     return thresholds.UNKNOWN_SAVES if not cause and facts.are_still(mains or effect.threads) else 1

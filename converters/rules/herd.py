@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from ..facts import thresholds
 from ..facts.facts import Facts
+from ..facts.teams import teams_of
 from ..facts.wait_kinds import THREAD
 from ..facts.wait_sums import Place, Thread
 from .finding import Finding, Key, by_time, findings
@@ -58,4 +59,11 @@ def _is_herd(facts: Facts, finding: Finding) -> bool:
     ]
     on_cpu = sum(facts.threads[thread].on_cpu for thread in finding.threads)
     alike = min(counts) >= thresholds.HERD_ALIKE * max(counts)
-    return alike and on_cpu < thresholds.HERD_RUNS * finding.count
+    return alike and on_cpu < thresholds.HERD_RUNS * finding.count and not _is_team(facts, finding)
+
+
+def _is_team(facts: Facts, finding: Finding) -> bool:
+    """Whether most of the threads are in teams of a library for parallel work: each has a part of the work, for which
+    all of them are woken."""
+    members = {(team.pid, tid) for team in facts.once(teams_of) for tid in team.threads}
+    return len(members.intersection(finding.threads)) >= thresholds.MOSTLY * len(finding.threads)

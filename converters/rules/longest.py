@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from ..facts.facts import Facts
-from ..facts.wait_kinds import CORE, HALTED, UNKNOWN
+from ..facts.wait_kinds import CORE, HALTED, UNKNOWN, WORK
 from ..facts.wait_sums import Place, Thread
 from .finding import Key, by_time, waiting
 from .verdict import Verdict, kind_of
@@ -18,7 +18,7 @@ def find(facts: Facts) -> list[Verdict]:
     groups: dict[Key, dict[Thread, list[Place]]] = defaultdict(dict)
     for thread in facts.own:
         for place in facts.waits_of(thread):
-            told = place.kind not in (CORE, UNKNOWN) and (place.kind == HALTED or not place.wait.nowhere)
+            told = place.kind not in (CORE, UNKNOWN, WORK) and (place.kind == HALTED or not place.wait.nowhere)
             if told and not facts.is_idle(thread):
                 key = facts.process_of(thread), place.kind, place.site.frames
                 groups[key].setdefault(thread, []).append(place)

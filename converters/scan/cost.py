@@ -8,10 +8,11 @@ from typing import Any
 
 from ..base.text import json_text
 from ..base.units import share
+from ..facts import thresholds
 from ..model.remarks import Comment, Shed, TraceCost
-from ..phrases.remarks import shed_in_words
+from ..phrases.remarks import shed_in_words, shed_since
 
-_MILLION, _NSEC = 1_000_000, 1_000_000_000
+_MILLION = 1_000_000
 _AT_LEAST = "What was left out was measured until then: its shares are at least those told."
 _COVERED = {"waker stacks": "wakers"}
 """Things that are not told if something else that was left out at the same time includes them."""
@@ -21,28 +22,38 @@ def cost_lines(comments: Iterable[Comment]) -> list[str]:
     """Sentences on the cost, ``Tracing cost 2.1 % of the traced processes' time.``, and on what was left out and when;
     none if it was not measured."""
     comments = list(comments)
-    lines = []
-    for each in comments:
-        if isinstance(each, TraceCost) and each.of:
-            budget = "" if _within(each) else f", more than the budget of {each.budget / 10_000:g} %"
-            lines.append(f"Tracing cost {share(each.time, each.of)} of the traced processes' time{budget}.")
-    return lines + list(_left_out(each for each in comments if isinstance(each, Shed)))
+    lines = [f"{_told(each)}." for each in comments if isinstance(each, TraceCost) and each.whole]
+    shed = [each for each in comments if isinstance(each, Shed)]
+    at_least = "" if all(each.before for each in shed) else f" {_AT_LEAST}"
+    return lines + [f"{text[:1].upper()}{text[1:]}.{at_least}" for text in _left_out(shed)]
 
 
-def _within(cost: TraceCost) -> bool:
-    return cost.time * _MILLION <= cost.budget * cost.of
+def cost_notes(comments: Iterable[Comment]) -> list[str]:
+    """Notes for a line on an interval: on a cost above the budget, and on what was left out and when."""
+    comments = list(comments)
+    costs = [_told(each) for each in comments if isinstance(each, TraceCost) and each.whole and not each.is_within]
+    notes = [f"{each[:1].lower()}{each[1:]}" for each in costs]
+    return notes + list(_left_out(each for each in comments if isinstance(each, Shed)))
+
+
+def _told(cost: TraceCost) -> str:
+    of = "of the traced processes' time" if cost.of >= cost.length else "of the time of one core"
+    budget = "" if cost.is_within else f", more than the budget of {cost.budget / 10_000:g} %"
+    text = f"Tracing cost {share(cost.probes, cost.whole)} {of}{budget}"
+    if not cost.length or cost.tracer < thresholds.TRACER_TOLD * cost.length:
+        return text
+    return f"{text}; beside it, the tracer itself ran for {share(cost.tracer, cost.length)} of the time of one core"
 
 
 def _left_out(found: Iterable[Shed]) -> Iterator[str]:
     steps = []
-    for at, group in groupby(found, lambda each: each.at):
+    for _, group in groupby(found, lambda each: each.at - each.before):
         together = list(group)
         whats = {each.what for each in together}
         words = [shed_in_words(each) for each in together if _COVERED.get(each.what) not in whats]
-        steps.append(f"from second {at / _NSEC:.1f} on: {', '.join(words)}")
+        steps.append(f"{shed_since(together[0])}: {', '.join(words)}")
     if steps:
-        text = "; ".join(steps)
-        yield f"{text[:1].upper()}{text[1:]}. {_AT_LEAST}"
+        yield "; ".join(steps)
 
 
 def cost_json(comments: Iterable[Comment]) -> dict[str, Any]:
@@ -62,11 +73,13 @@ def _cost(costs: list[TraceCost]) -> dict[str, Any]:
     for cost in costs:
         for name, part in cost.parts:
             parts[name] = parts.get(name, 0) + part
-    time, whole = sum(cost.time for cost in costs), sum(cost.of for cost in costs)
+    time, whole = sum(cost.probes for cost in costs), sum(cost.whole for cost in costs)
     return {
         "time_ns": time,
-        "traced_ns": whole,
+        "traced_ns": sum(cost.of for cost in costs),
+        "of_ns": whole,
         "share": round(time / whole, 6) if whole else None,
+        "tracer_ns": sum(cost.tracer for cost in costs),
         "budget": max(cost.budget for cost in costs) / _MILLION,
         "parts_ns": {json_text(name): part for name, part in parts.items()},
     }
@@ -75,8 +88,9 @@ def _cost(costs: list[TraceCost]) -> dict[str, Any]:
 def _shed(each: Shed) -> dict[str, Any]:
     return {
         "what": json_text(each.what),
-        "at_ns": each.at,
+        "at_ns": each.at - each.before,
         "times_rarer": each.times or None,
+        "within_ns": each.within or None,
         "functions": [{"name": json_text(name), "calls_per_second": rate} for name, rate in each.functions],
         "more_functions": each.more,
     }

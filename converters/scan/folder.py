@@ -12,10 +12,10 @@ from ..base.rights import Owner
 from ..base.text import printable
 from ..writers import output
 from ..writers.base.options import WriteOptions
-from .report import Report
 
 if TYPE_CHECKING:
     from ..model import Profile
+    from .report import Report
 
 SUFFIX = ".d"
 """End of the name of such a folder."""

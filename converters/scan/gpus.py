@@ -74,11 +74,12 @@ class Gpus:
         others = f" So are those of {plural(len(found) - 1, 'other GPU')}." if len(found) > 1 else ""
         busy = f"{share(gpu.busy, 1000)} busy, " if gpu.busy != UNKNOWN else ""
         return [
-            f"{self._who(gpu)}: {busy}clocks limited by {limit.reason} for {share(limit.samples, gpu.samples)} of the "
+            f"{self.who(gpu)}: {busy}clocks limited by {limit.reason} for {share(limit.samples, gpu.samples)} of the "
             f"samples.{others}"
         ]
 
-    def _who(self, gpu: Gpu) -> str:
+    def who(self, gpu: Gpu) -> str:
+        """``GPU 3 (rank 3)``: with the ranks, or processes, that have it open."""
         number = str(gpu.minor) if gpu.minor != UNKNOWN else "of unknown number"
         use = self.uses.get(gpu.minor)
         if use and use.ranks:

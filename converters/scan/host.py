@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..base.text import json_text
@@ -13,8 +13,13 @@ from ..facts import thresholds
 from ..facts.contention import SECOND
 from ..facts.identity import kernel_id, kernel_ids
 from ..model import Profile, ThreadTimes
-from ..model.pressure import CPU, IO, IRQ, MEMORY, RESOURCES, STOLEN, Interrupts, Pressure
+from ..model.pressure import ALL, CPU, IO, IRQ, MEMORY, RESOURCES, STOLEN, Interrupts, Pressure
+from ..model.states import UNINTERRUPTIBLE
 from ..model.waits_for import PROCESS, THREAD, WaitGraph
+from ..summary.sharing import Shared
+from . import interrupted
+from .contended import Contended, contended
+from .interrupted import Core
 
 _WANTED = {CPU: "a core", IO: "a disk", MEMORY: "memory", IRQ: "an interrupt to end"}
 
@@ -58,6 +63,14 @@ class Host:
     """The longest waits first."""
     made: tuple[Made, ...] = ()
     """Processes that created most threads first."""
+    contended: tuple[Contended, ...] = ()
+    """Calls and locks for which several wait at a time, the longest time first."""
+    cores: tuple[Core, ...] = ()
+    """Cores from which time was taken, those with most first; () of old captures."""
+    outsiders: tuple[str, ...] = ()
+    """Sentences on processes outside of a job that its ranks wait for."""
+    own: Mapping[str, int] = field(default_factory=dict)
+    """Time for which the traced threads themselves waited, by resource."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: shares as fractions of 1, null for what is not known."""
@@ -86,30 +99,52 @@ class Host:
                 }
                 for each in self.made
             ],
+            "contended": [each.to_json() for each in self.contended],
+            "cores": [each.to_json() for each in self.cores],
+            "outsiders": [json_text(each) for each in self.outsiders],
         }
 
 
-def host_of(profile: Profile, graph: WaitGraph | None) -> Host:
-    """The host of a profile. ``graph``: who waits for whom; None if that was not recorded."""
+def host_of(
+    profile: Profile, graph: WaitGraph | None, shared: Sequence[Shared] = (), outsiders: tuple[str, ...] = ()
+) -> Host:
+    """The host of a profile. ``graph``: who waits for whom; None if that was not recorded. ``shared``: calls that
+    several processes were in at a time. ``outsiders``: sentences on processes outside of a job."""
     return Host(
         profile.duration_ns,
         tuple(_pressure(profile.pressure)),
         tuple(_interrupts(profile.interrupts)),
         tuple(_pairs(graph)) if graph else (),
         tuple(_made(profile.threads)),
+        contended(shared, profile.locks, profile.file_locks, profile.duration_ns),
+        interrupted.cores(profile),
+        outsiders,
+        _own(profile.threads),
     )
 
 
 def sentences(host: Host) -> tuple[str, ...]:
     """Sentences on what is short on the host, and what is taken from its cores, if it matters. Unescaped (hostile)."""
-    return (*_short(host.pressure), *_taken(host.interrupts))
+    cores = interrupted.sentences(host.cores, host.interrupts)
+    return (*_short(host), *_taken(host.interrupts), *cores)
 
 
-def _short(found: Sequence[Pressure]) -> list[str]:
-    """Sentences on resources: for each the host, or else the group in which it is shortest."""
+def _own(threads: Iterable[ThreadTimes]) -> dict[str, int]:
+    """Time that these threads waited for cores, and for disks: what waits for a disk cannot be interrupted. Empty if
+    there are none."""
+    threads = list(threads)
+    blocked = sum(each.blocked.get(UNINTERRUPTIBLE, 0) for each in threads)
+    return {CPU: sum(each.runnable for each in threads), IO: blocked} if threads else {}
+
+
+def _short(host: Host) -> list[str]:
+    """Sentences on resources: for each the host, or else the group in which it is shortest; none on what the traced
+    threads hardly wait for."""
     told = []
     for resource in RESOURCES:
-        own = [each for each in found if each.resource == resource and each.elapsed]
+        if host.own.get(resource, host.duration) < thresholds.PRESSURE_OWN * host.duration:
+            continue
+        own = [each for each in host.pressure if each.resource == resource and each.elapsed]
         high = [each for each in own if each.some >= _least(resource) * each.elapsed]
         if not high:
             continue
@@ -168,9 +203,9 @@ def _pressure(found: Iterable[Pressure]) -> list[Pressure]:
 
 
 def _interrupts(found: Iterable[Interrupts]) -> list[Interrupts]:
-    """Adds up those of merged captures: all of a kind first, then the sources with most."""
+    """Adds up those of all cores of merged captures: all of a kind first, then the sources with most."""
     sums: dict[tuple[str, str], Interrupts] = {}
-    for each in found:
+    for each in (every for every in found if every.core == ALL):
         known = sums.setdefault((each.kind, each.name), Interrupts(each.kind, each.name, 0, 0, 0))
         known.time += each.time
         known.count += each.count

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.frame_names import without_line
+from ..facts.inner_function import Names, with_inner
 
 
 class Hot(NamedTuple):
@@ -34,11 +35,14 @@ NOTHING = Hot(0)
 def hot_of(facts: Facts, pids: Collection[int]) -> Hot:
     """Functions in which the threads of these processes run; `NOTHING` without samples."""
     found: Counter[tuple[str, ...]] = Counter()
+    inner: dict[tuple[str, ...], Counter[Names]] = defaultdict(Counter)
     for (pid, _), runs in facts.runs.items():
         if pid in pids:
             for run, total in runs.items():
-                found[tuple(map(without_line, run.site.frames))] += total.samples
-    return _sorted(found)
+                frames = tuple(map(without_line, run.site.frames))
+                found[frames] += total.samples
+                inner[frames].update(total.inner)
+    return _sorted(Counter({with_inner(frames, inner[frames], number): number for frames, number in found.items()}))
 
 
 def together(several: Iterable[Hot]) -> Hot:

@@ -6,11 +6,13 @@ from collections import Counter
 
 from ..facts import thresholds
 from ..facts.facts import Facts
+from ..facts.for_ancestors import are_for_work
 from ..facts.identity import kernel_id
 from ..facts.wait_functions import STARTED
 from ..facts.wait_kinds import CHILD, EVENTS, PEER, SLEEP, THREAD
 from ..model.waits_for import THREAD as A_THREAD
 from ..model.waits_for import WaitGraph
+from ..rules.for_others import is_for_sleep
 from ..rules.verdict import Verdict
 
 _FOR_OTHERS = frozenset((CHILD, EVENTS, PEER, SLEEP, THREAD))
@@ -34,3 +36,12 @@ def has_nothing_to_do(facts: Facts, verdict: Verdict, needed: frozenset[int]) ->
         return False
     asks = any(place.wait.asks or place.wait.job not in ("", STARTED) for place in finding.places)
     return not asks and facts.are_slight(finding.threads)
+
+
+def has_no_work(facts: Facts, verdict: Verdict, needed: frozenset[int]) -> bool:
+    """Whether a process waits for work from a traced one that has started it, or for a child that sleeps, and nobody
+    waits for it. ``verdict``, ``needed``: see `has_nothing_to_do`."""
+    finding = verdict.finding
+    if finding is None or not needed.isdisjoint(map(kernel_id, finding.pids)):
+        return False
+    return are_for_work(facts, finding.threads, finding.places) or is_for_sleep(facts, finding)

@@ -12,16 +12,17 @@ from ..facts.facts import Facts
 from ..facts.identity import kernel_id
 from ..facts.restricted import Restricted
 from ..facts.thread_names import name_pattern
-from ..facts.wait_kinds import TOLD_BY_OTHERS
+from ..facts.wait_kinds import SLEEP, TOLD_BY_OTHERS
 from ..facts.wait_sums import Thread
 from ..model.waits_for import DEVICE, THREAD, Node, WaitGraph
 from ..phrases.sentences import Sentences
 from ..rules.busy import Busy
 from ..rules.finding import CPU
 from ..rules.ranking import judge
-from ..rules.verdict import IDLE, STILL, Verdict
+from ..rules.verdict import IDLE, POLLING, STILL, Verdict
+from .concerned import concerned
 from .hot import NOTHING, Hot, hot_of, together
-from .nothing_to_do import has_nothing_to_do, needed_pids
+from .nothing_to_do import has_no_work, has_nothing_to_do, needed_pids
 from .over_time import OverTime, over_time
 
 _End = tuple[Node, tuple[str, int], int]
@@ -40,8 +41,8 @@ class _Known(NamedTuple):
     """Processes for which others wait."""
     is_awake: bool
     """Whether it is not idle if something holds it up, though it does nothing."""
-    told: str
-    """Kind of the first verdict, if that is on this process; "" if it is on others."""
+    told: frozenset[str]
+    """Kinds of verdicts, or of waits, that tell what the first sentence tells of it; none if it is on others."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def process_verdicts(facts: Facts, awake: Collection[int] = (), first: Verdict |
     """Verdicts on all processes of user space: those at work first, by what would be saved; then the idle ones.
 
     ``awake``: the kernel's ids of processes that are not idle if something holds them up, though they do nothing.
-    ``first``: the verdict of which the first sentence tells: the processes that it finds held up are not idle either.
+    ``first``: the verdict of which the first sentence tells: the processes that it concerns are not idle either.
     """
     rows = _together(each_process(facts, awake, first))
     rows = _over_time(rows, facts) if facts.slices else rows
@@ -126,13 +127,13 @@ def each_process(facts: Facts, awake: Collection[int] = (), first: Verdict | Non
     graph = facts.recorded.graph if facts.recorded else None
     each, ends, waits = Restricted(facts), _ends_by_pid(graph) if graph else {}, graph.waits() if graph else {}
     needed = needed_pids(graph, facts.duration) if graph else frozenset[int]()
-    told = first.finding.pids if first and first.finding else ()
+    told = concerned(first, graph)
     return [
         _of(
             facts,
             each.of((pid,)),
             pid,
-            _Known(waits, ends, needed, kernel_id(pid) in awake, first.kind if first and pid in told else ""),
+            _Known(waits, ends, needed, kernel_id(pid) in awake, told.get(kernel_id(pid), frozenset())),
         )
         for pid in sorted(pids)
     ]
@@ -148,13 +149,13 @@ def _ends_by_pid(graph: WaitGraph) -> _Ends:
 
 
 def _of(facts: Facts, own: Facts, pid: int, known: _Known) -> ProcessVerdict:
-    judgement = judge(own)
-    verdict = judgement.first
+    verdict = _not_polling(judge(own).first, pid, known)
     finding = verdict.finding if verdict else None
     on_cpu = sum(times.on_cpu for times in own.threads.values())
     name = _name(own, pid)
     is_held = verdict is not None and (
-        verdict.kind == known.told or (known.is_awake and verdict.wait_kind not in TOLD_BY_OTHERS)
+        not known.told.isdisjoint((verdict.kind, verdict.wait_kind))
+        or (known.is_awake and verdict.wait_kind not in TOLD_BY_OTHERS)
     )
     is_at_work = (pid in facts.at_work or is_held) and verdict is not None and verdict.kind not in (IDLE, STILL)
     if verdict is None or not is_at_work:
@@ -164,13 +165,22 @@ def _of(facts: Facts, own: Facts, pid: int, known: _Known) -> ProcessVerdict:
     victims = {Node(THREAD, kernel_id(pid), kernel_id(tid)) for pid, tid in threads}
     waits = sum(known.waits.get(victim, 0) for victim in victims)
     ender = _ender(known.ends.get(kernel_id(pid), ()), victims, time)
-    if ender is None and not is_held and has_nothing_to_do(facts, verdict, known.needed):
+    has_nothing = ender is None and has_nothing_to_do(facts, verdict, known.needed)
+    if not is_held and (has_nothing or has_no_work(facts, verdict, known.needed)):
         return ProcessVerdict(name, (pid,), IDLE, 0, 0, on_cpu, 0.0, verdict)
     told, all_of = Sentences(own).of(verdict), (verdict,)
     hot = NOTHING if finding and finding.places and finding.kind != CPU else hot_of(own, (pid,))
     return ProcessVerdict(
         name, (pid,), verdict.kind, time, wall, on_cpu, verdict.score, verdict, ender, waits, told, all_of, hot=hot
     )
+
+
+def _not_polling(verdict: Verdict | None, pid: int, known: _Known) -> Verdict | None:
+    """The verdict on a process that sleeps again and again, while others wait for it, as one on its sleep: it asks for
+    nothing, it delays them."""
+    if verdict and verdict.kind == POLLING and verdict.wait_kind == SLEEP and kernel_id(pid) in known.needed:
+        return replace(verdict, kind=SLEEP)
+    return verdict
 
 
 def _over_time(rows: Iterable[ProcessVerdict], facts: Facts) -> list[ProcessVerdict]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from ..base.text import json_text
 from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.identity import kernel_ids
+from ..facts.teams import teams_json, teams_of
 from ..model import Profile
 from ..model.next_step import Whom
 from ..phrases.sentences import Sentences
@@ -19,7 +20,7 @@ from ..summary.figures import Summary
 from ..summary.judging import read
 from ..summary.sharing import serialised
 from ..summary.summarize import summarize
-from . import over_time
+from . import nameless_code, over_time
 from .cost import cost_json
 from .gpus import Gpus, gpus_told
 from .host import Host, host_of, sentences
@@ -27,6 +28,7 @@ from .jobs import Jobs, jobs_report
 from .next_step import concerned, step_of_scan
 from .outsiders import outsiders
 from .process_verdicts import Ender, ProcessVerdict, process_verdicts
+from .steps import Pace, paces, paces_json
 
 SCHEMA_VERSION = 1
 
@@ -49,6 +51,8 @@ class Report:
     """Facts of which the verdicts are made."""
     concerned: int = 0
     """Number of processes of which the first verdict tells; 0 if that is not known."""
+    steps: Mapping[str, Sequence[Pace]] = field(default_factory=dict)
+    """Steps of threads by function, if some were asked for; else those that were found, by place."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``json.dumps``. Times in ns, shares as fractions of 1, null when unknown."""
@@ -57,6 +61,8 @@ class Report:
             "processes": [process_json(each) for each in self.processes],
             "jobs": self.jobs.to_json(),
             "gpus": self.jobs.gpus_json(),
+            "steps": paces_json(self.steps),
+            "teams": teams_json(self.facts.once(teams_of)),
             "concerned": self.concerned,
             "findings": [json_text(each) for each in self.findings],
             "nvml": self.gpus.to_json(),
@@ -80,11 +86,16 @@ def report_of(profile: Profile, chosen: Whom | None = None, awake: Collection[in
     jobs = jobs_report(known.facts, told_as_late(summary.judged.verdicts))
     gpus = gpus_told(profile.gpus, jobs.gpus, jobs.names)
     concerns = concerned(judgement.first) if judgement.first else ()
-    host = host_of(profile, known.facts.recorded.graph if known.facts.recorded else None)
+    graph = known.facts.recorded.graph if known.facts.recorded else None
+    steps = paces((*summary.steps, *profile.found_steps), known.facts, [each.job for each in jobs.reports])
     outside = outsiders(summary.shared, profile.duration_ns, [each.job for each in jobs.reports])
-    told = (*outside, *_findings(known.facts, summary), *sentences(host))
+    host = host_of(profile, graph, summary.shared, outside)
+    nameless = nameless_code.sentences(known.facts, concerns)
+    told = (*outside, *_findings(known.facts, summary), *nameless, *sentences(host))
     findings = told[: thresholds.FINDINGS]
-    return Report(replace(summary, next_step=step), processes, findings, host, jobs, gpus, known.facts, len(concerns))
+    return Report(
+        replace(summary, next_step=step), processes, findings, host, jobs, gpus, known.facts, len(concerns), steps
+    )
 
 
 def _findings(facts: Facts, summary: Summary) -> tuple[str, ...]:

@@ -15,12 +15,14 @@ from ..rules.verdict import IDLE
 from ..summary.render import lost_line
 from ..summary.tables import table
 from ..summary.terminal import ENDLESS, encodable, has_color, printed, size_of
-from . import jobs
+from . import between, contended, jobs
 from .cost import cost_lines
 from .hot import Hot
 from .over_time import OverTime, legend
 from .process_verdicts import Ender, ProcessVerdict, idle_names
 from .report import Report
+from .scanned import scanned
+from .step_lines import pace_lines
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -53,8 +55,10 @@ def _blocks(report: Report, rows: int) -> Iterator[RenderableType]:
         yield Text(printable(sentence), style="bold")
     yield from (Text(), _host_line(report))
     yield from jobs.blocks(report.jobs)
-    yield from (Text(printable(each)) for each in report.gpus.lines())
     held = [each for each in report.processes if each.kind != IDLE]
+    at_work = {pid for each in held for pid in each.pids}
+    yield from (Text(printable(each)) for each in pace_lines(report.steps, at_work))
+    yield from (Text(printable(each)) for each in report.gpus.lines())
     if held:
         yield from (Text(), _table(held[:rows], summary.duration_ns))
         if strips := changing(held[:rows]):
@@ -64,8 +68,9 @@ def _blocks(report: Report, rows: int) -> Iterator[RenderableType]:
         yield Text(f"and {plural(sum(len(each.pids) for each in held[rows:]), 'process')} more (--json has them)")
     if line := _idle_line(idle_names(report.processes)):
         yield Text(line, style="dim")
-    if report.findings:
-        yield from (Text(), *(Text(f"• {printable(each)}") for each in report.findings))
+    yield from _between(report, held[:rows])
+    if findings := (*report.findings, *contended.lines(report.host.contended, summary.duration_ns)):
+        yield from (Text(), *(Text(f"• {printable(each)}") for each in findings))
     yield from (Text(), lost_line(summary, in_short=True))
     yield from (Text(printable(each), style="dim") for each in cost_lines(summary.comments))
     if step := summary.next_step:
@@ -73,13 +78,23 @@ def _blocks(report: Report, rows: int) -> Iterator[RenderableType]:
         yield Text("Next: ").append(command, style="bold").append(f"  # {shows}", style="dim")
 
 
+def _between(report: Report, rows: Sequence[ProcessVerdict]) -> Iterator[RenderableType]:
+    """Yields the table of who waits for whom across processes, if the rows do not tell all of it."""
+    from rich.text import Text
+
+    blocking = report.summary.blocking
+    waiting = blocking.total if blocking else 0
+    pairs = between.told(between.between(blocking), waiting, report.summary.duration_ns)
+    ended = [(each.pids, each.ender.pids) for each in rows if each.ender]
+    if not all(any(between.is_told(pair, *pids) for pids in ended) for pair in pairs):
+        yield from (Text(), between.between_table(pairs, waiting))
+
+
 def _host_line(report: Report) -> Text:
     from rich.text import Text
 
     summary = report.summary
-    number = sum(len(each.pids) for each in report.processes)
     where = f" on {printable(summary.host)}" if summary.host else ""
-    scanned = f"Scanned {plural(number, 'process')} with {plural(summary.times.threads, 'thread')}"
     cores = frozenset().union(*(each.cpus for each in summary.contention))
     used = ""
     if cores and summary.duration_ns:
@@ -87,7 +102,7 @@ def _host_line(report: Report) -> Text:
         on_cpu = sum(each.on_cpu for each in summary.contention) / summary.duration_ns
         used = f": {on_cpu:.2f} of {plural(len(cores), 'core')} used, {wanted:.2f} wanted"
     about = f"; the first sentence is about {count(report.concerned)} of them" if report.concerned else ""
-    return Text(f"{scanned} for {duration(summary.duration_ns)}{where}{used}{about}")
+    return Text(f"Scanned {scanned(report)} for {duration(summary.duration_ns)}{where}{used}{about}")
 
 
 def _table(rows: Sequence[ProcessVerdict], trace: int) -> Table:

@@ -16,10 +16,12 @@ from ..facts.ranks import ranks_of
 from ..facts.runs import SAMPLED as ON_CPU
 from ..facts.runs import add_up_runs
 from ..facts.scripts import named_locks, with_scripts
+from ..facts.shed_stacks import with_shed_stacks
 from ..facts.slices import slices_by_thread
 from ..facts.started import started_processes, with_waits_for_started
 from ..facts.thread_roles import roles_of
 from ..facts.timed_locks import with_waits_joined
+from ..facts.timed_selects import with_timed_selects
 from ..facts.wait_sums import Sums, add_up_waits, merged_threads
 from ..facts.waits_for_servers import with_waits_for_servers
 from ..model import Profile
@@ -50,9 +52,10 @@ def read(given: Profile) -> Read:
     profile = replace(profile, locks=named_locks(profile.locks, names_by_pid))
     threads = merged_threads(profile.threads)
     started = started_processes(threads)
-    sums: Sums = add_up_waits(profile, threads) if names >= OFF_CPU else {}
+    sums: Sums = with_shed_stacks(add_up_waits(profile, threads)) if names >= OFF_CPU else {}
     objects = {each.id: each for each in profile.objects}
     sums = with_waits_for_servers(with_waits_for_started(sums, threads, started), objects)
+    sums = with_timed_selects(sums, objects)
     runs = add_up_runs(profile, threads) if names >= ON_CPU else {}
     recorded = None
     if sums and has_wakers(given):

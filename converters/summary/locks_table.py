@@ -10,7 +10,7 @@ from ..base.units import count, duration, plural, share
 from ..facts import thresholds
 from ..facts.locks import is_convoy, ranked
 from ..model.locks import OWNER, WAKER, LockThread, LockTimes
-from ..phrases.locks import title
+from ..phrases.locks import company, title
 from .tables import table
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ def _lines(lock: LockTimes) -> list[str]:
         lines.append(f"{_SOURCES.get(source, 'written by')} {', '.join(told[: thresholds.HOLDERS_NAMED])}{rest}")
     if lock.time and not known:
         lines.append("who had it is not known")
+    if crowd := company(lock):
+        lines.append(crowd)
     if is_convoy(lock):
         lines.append(f"convoy: somebody always waited for {duration(lock.queue)}, {plural(lock.queue_waits, 'wait')}")
     if lock.open_count:

@@ -12,7 +12,7 @@ from ..facts import thresholds
 from ..facts.contention import Contention
 from ..facts.identity import shown_id
 from ..model.losses import NAMELESS, divided, time_of
-from ..model.remarks import FramesNameless
+from ..model.remarks import FramesNameless, Joined, Shed, TraceCost
 from ..phrases.next_steps import tells
 from ..phrases.remarks import worded
 from . import contention_table, outside_ioctls
@@ -48,6 +48,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
     from rich.text import Text
+
+
+_SHOWN = (Joined, Shed, TraceCost)
+"""Remarks that a report of few lines shows elsewhere."""
 
 
 def render(
@@ -317,6 +321,7 @@ def lost_line(summary: Summary, *, in_short: bool = False) -> Text:
         text.append(", " if i else "; ")
         text.append(counted(number, printable(kind)))
     text.append(".")
-    if in_short and summary.comments:
-        text.append(f" {plural(len(summary.comments), 'note')} not shown (--json).")
+    others = [each for each in summary.comments if not isinstance(each, _SHOWN)]
+    if in_short and others:
+        text.append(f" {plural(len(others), 'note')} not shown (--json).")
     return text

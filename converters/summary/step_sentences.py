@@ -61,6 +61,7 @@ def steps_json(steps: Steps) -> dict[str, Any]:
         "tid": kernel_id(steps.tid) or None,
         "steps_per_second": steps.per_second,
         "median_ns": steps.median,
+        "p90_ns": steps.p90,
         "max_ns": steps.max,
         "not_whole": steps.not_whole,
         "steps": _spent_json(steps.steps),

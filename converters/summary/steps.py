@@ -16,14 +16,19 @@ import numpy as np
 from ..facts import thresholds
 from ..facts.hot_sites import hot_site
 from ..facts.slow_steps import slow_steps
+from ..facts.wait_functions import LOADER
 from ..facts.wait_sites import GAP, Sites
 from ..model.call_spans import of_threads
 from ..model.scheduling import NO_STACK, Array, CallName, Scheduling, Threads
 from ..model.sites import Site
-from ..model.steps import SlowSteps, Spent, Step, StepRun, Steps, StepWait
+from ..model.steps import Reader, SlowSteps, Spent, Step, StepRun, Steps, StepWait
 from ..model.thread_clocks import ThreadClocks
+from .ended_waits import EndedWaits
+from .step_makers import Makers
 
 NOWHERE = Site((), "")
+_MANY = 90
+"""Percentile of the steps' lengths that is told."""
 
 
 def steps_of(scheduling: Scheduling) -> tuple[Steps, ...]:
@@ -36,16 +41,35 @@ def steps_of(scheduling: Scheduling) -> tuple[Steps, ...]:
     calls, rows = of_threads(replace(scheduling, calls=chosen), Threads(scheduling.threads))
     # `of_threads` moves begins into the recording.
     cut = calls["begin"] <= scheduling.begin if early.any() else np.zeros(len(calls), bool)
-    clocks, places = ThreadClocks(scheduling), _Places(scheduling)
-    found = []
+    clocks, places = ThreadClocks(scheduling), StepPlaces(scheduling)
+    readers, found = _Readers(scheduling), []
     for own in _groups(rows, calls["name"]):
         row, name = int(rows[own[0]]), int(calls["name"][own[0]])
         own = own[_outer(calls["begin"][own], calls["end"][own])]
         whole = own[(calls["end"][own] <= scheduling.end) & ~cut[own]]
-        thread = _Thread(scheduling, clocks, places, row)
-        made = thread.steps(scheduling.call_names[name], calls["begin"][whole], calls["end"][whole])
-        found.append(replace(made, not_whole=len(own) - len(whole)))
+        thread = StepThread(scheduling, clocks, places, row)
+        begins, ends = calls["begin"][whole], calls["end"][whole]
+        made = thread.called(scheduling.call_names[name], begins, ends)
+        found.append(replace(made, not_whole=len(own) - len(whole), reader=readers.of(row, begins, ends)))
     return tuple(sorted(found, key=lambda each: (-each.steps.wall, each.name, each.tid)))
+
+
+class _Readers:
+    """Readers of the batches of threads that wait for their loader of data."""
+
+    def __init__(self, scheduling: Scheduling) -> None:
+        self._waits = EndedWaits(scheduling)
+        self._makers = Makers(scheduling, self._waits)
+
+    def of(self, row: int, begins: Array, ends: Array) -> Reader | None:
+        """``begins``, ``ends``: of the thread's steps."""
+        ended = self._waits.of(row)
+        stacks, which = np.unique(ended.stacks, return_inverse=True)
+        for_loader = np.array([self._waits.wait(stack).job == LOADER for stack in stacks.tolist()], bool)[which]
+        places = np.flatnonzero(for_loader & ended.over)
+        if not len(places) or not len(begins):
+            return None
+        return self._makers.of(row, places, len(begins), (int(begins[0]), int(ends[-1])))
 
 
 def _groups(rows: Array, names: Array) -> list[Array]:
@@ -71,7 +95,7 @@ def _inside(times: Array, begins: Array, ends: Array) -> Array:
     return found
 
 
-class _Places:
+class StepPlaces:
     """Places of waits, and of samples, found out once per stack."""
 
     def __init__(self, scheduling: Scheduling) -> None:
@@ -104,23 +128,28 @@ class _Places:
         return self._hot[stack]
 
 
-class _Thread:
+class StepThread:
     """Waits and samples of a thread in windows of its time."""
 
-    def __init__(self, scheduling: Scheduling, clocks: ThreadClocks, places: _Places, row: int) -> None:
+    def __init__(self, scheduling: Scheduling, clocks: ThreadClocks, places: StepPlaces, row: int) -> None:
         self._scheduling, self._clocks, self._places, self._row = scheduling, clocks, places, row
         self._begins, ends, self._stacks = clocks.waits(row)
         self._lengths = ends - self._begins
         self._samples = places.samples(row)
 
-    def steps(self, called: CallName, begins: Array, ends: Array) -> Steps:
+    def called(self, called: CallName, begins: Array, ends: Array) -> Steps:
+        """Calls as steps."""
+        return self.steps(called.name, begins, ends, self._follow(called, begins, ends))
+
+    def steps(self, name: str, begins: Array, ends: Array, seen: Array) -> Steps:
+        """Steps from these begins to these ends. ``seen``: true for each step but the first if nothing was missed since
+        the one before."""
         thread = self._scheduling.threads[self._row]
-        seen = self._follow(called, begins, ends)
         names = self._scheduling.names
         walls = ends - begins
         order = np.lexsort((begins, -walls))[: thresholds.SLOWEST_STEPS]
         return Steps(
-            called.name,
+            name,
             names[thread["process"]],
             int(thread["tgid"]),
             names[thread["name"]],
@@ -133,6 +162,7 @@ class _Thread:
             tuple(self._step(int(i), begins, ends, bool(i and seen[i - 1])) for i in order),
             # A period is one of all steps.
             slow=self._slow(begins, ends) if seen.all() else None,
+            p90=int(np.percentile(walls, _MANY)) if len(walls) else 0,
         )
 
     def _follow(self, called: CallName, begins: Array, ends: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import pytest
 from stallscope.converters.model.scheduling import INTERRUPT, NO_STACK, Scheduling
 from stallscope.converters.model.states import BLOCKED, RUNNABLE_STATES, RUNNING
@@ -59,10 +60,15 @@ def test_timer_does_not_lead_to_whom_it_interrupted(trace: Trace) -> None:
     scheduling = found.profile.scheduling
     assert scheduling is not None
     woken = scheduling.wakeups[scheduling.wakeups["tid"] == found.truth["pid"]]
-    assert (woken["flags"] & INTERRUPT > 0).sum() >= 0.95 * 60
+    woken = woken[np.argsort(woken["time"])]
+    interrupted = woken["flags"] & INTERRUPT > 0
+    assert interrupted.sum() >= 0.95 * 60
     path = critical_path(scheduling, thread_of(scheduling, found.truth["pid"]))
     # It waits for others at its gate only.
     asleep = sum(s.time for s in path.segments if any(f.startswith("sleep_") for f in functions(scheduling, s.stack)))
     slept = sum(wait["ns"] for wait in found.truth["waits"] if wait["function"].startswith("sleep_"))
     waited = found.thread(found.truth["pid"]).runnable  # for a core, after it was woken
-    assert asleep >= 0.97 * (slept - waited) - MS
+    # Where a thread ends a sleep (ksoftirqd, on a busy core), the path leads to that thread for the time of the sleep.
+    longest = sum(wait["ns"] for wait in found.truth["waits"] if wait["function"] == "sleep_25ms") - 19 * 25 * MS
+    by_threads = np.minimum(np.diff(woken["time"])[~interrupted[1:]], longest).sum()
+    assert asleep >= 0.97 * (slept - waited - by_threads) - MS

@@ -141,6 +141,34 @@ def test_names(trace: Trace) -> None:
     assert shared.name == "/memfd:locks+0x1040"
 
 
+def test_waits_with_others_and_alone(trace: Trace) -> None:
+    """Each waiter is asleep before the mutex is given back: how many wait at the same time does not depend on speed."""
+    found = traced(trace, "lock_queue", 4, 20, 3000)
+    lock = the_lock(found, "mutex")
+    assert 100 - found.missed <= lock.judged <= lock.waits <= 100
+    assert 20 - (100 - lock.judged) <= lock.alone <= 20
+    told = {"take_alone": lock.alone_time, "take_with_others": lock.judged_time - lock.alone_time}
+    busy = sum(thread.runnable + thread.on_cpu for thread in found.profile.threads) + found.stolen
+    for function, time in told.items():
+        measured = sum(each["ns"] for each in found.truth["waits"] if each["function"] == function)
+        assert measured - busy - MS <= time <= measured + MS, function
+    assert lock.judged_time == sum(thread.time for thread in lock.waiters) == lock.time
+    assert lock.alone_time < lock.busy < lock.time
+    assert lock.mean_waiting
+    assert 1 < lock.mean_waiting < 4
+    means = [time / number for time, number in zip(told.values(), (lock.alone, lock.judged - lock.alone), strict=True)]
+    assert lock.factor == pytest.approx(means[1] / means[0])
+
+
+def test_who_waits_alone_has_no_factor(trace: Trace) -> None:
+    """Waits of a single waiter are never at the same time, however slow it is."""
+    found = traced(trace, "lock_queue", 1, 10, 2000)
+    lock = the_lock(found, "mutex")
+    assert 20 - found.missed <= lock.judged <= 20
+    assert (lock.alone, lock.factor) == (lock.judged, None)
+    assert lock.busy == lock.judged_time
+
+
 def test_queue_that_never_empties(trace: Trace) -> None:
     """The queue lasts while the holder has the lock, and until the last one of the others was woken."""
     lock = the_lock(traced(trace, "mutexes", "static", 8, 4, 150_000), "mutex")

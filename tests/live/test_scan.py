@@ -106,3 +106,27 @@ def test_neither_the_scan_nor_its_helpers_are_part_of_the_host() -> None:
         assert ours.isdisjoint((*each["waiter_pids"], *each["ended_by_pids"])), each
     for row in made["processes"]:
         assert ours.isdisjoint((*row["pids"], *(row["ended_by"] or {"pids": ()})["pids"])), row
+
+
+STEPS = """
+import time
+def train_step():
+    time.sleep(0.04)
+print(flush=True)
+while True:
+    train_step()
+    time.sleep(0.01)
+"""
+
+
+def test_steps_have_a_pace(tmp_path: Path) -> None:
+    """The truth is what the program sleeps: a step takes no less, however loaded the machine is."""
+    with python(tmp_path / "train.py", STEPS) as (pid, _):
+        options = ("-p", str(pid), "-d", "2", "--step", "train.py:train_step", "--vm-breakpoints")
+        ended = run(*options, "--json", command=TRACE_SCAN).check_succeeded()
+    ((found,),) = (each["paces"] for each in ended.summary["steps"])
+    assert found["pid"] == pid
+    assert found["mean_ns"] >= 40_000_000
+    assert found["between_ns"] >= 10_000_000
+    assert 0 < found["steps_per_second"] <= 20
+    assert found["loader_ns"] == 0

@@ -40,7 +40,10 @@ def test_a_page_and_the_page_of_its_folder(tmp_path: Path) -> None:
     assert about["events"] > 4_000
     report = json.loads(block(page, "data"))
     assert any(row["name"] == "futex_pingpong" for row in report["rows"])
+    assert report["machine"]["taken"][0][1] >= 0, "time in interrupts, from /proc/stat"
+    assert {"matrix", "locks", "calls"} <= report.keys()
     assert page.stat().st_mode & 0o777 == 0o600
     run("--from", str(kept), "-o", str(again), command=TRACE_SCAN).check_succeeded()
     assert block(again, "lanesdata") == block(page, "lanesdata")
-    assert json.loads(block(again, "data"))["rows"] == report["rows"]
+    for part in ("rows", "machine"):
+        assert json.loads(block(again, "data"))[part] == report[part]

@@ -25,6 +25,7 @@ pytestmark = pytest.mark.usefixtures("live")
 
 MS = 1_000_000
 SECOND = 1_000 * MS
+WORK_US = 30_000
 PROGRAM = """
 import json, os, subprocess, sys, threading, time
 
@@ -119,7 +120,7 @@ def check_closure(traced: Traced) -> None:
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
 def test_slices_are_those_of_the_events(trace: Trace, shape: Shape) -> None:
     measures = OffCpu(slice=100 * MS), Timeline()
-    traced = trace("work_and_rest", 5, 30_000, 170_000, measures=measures, shape=shape)
+    traced = trace("work_and_rest", 5, WORK_US, 170_000, measures=measures, shape=shape)
     assert traced.profile.scheduling
     check_closure(traced)
     (length,) = {each.length for each in traced.profile.slices}  # longer ones on a busy machine
@@ -131,7 +132,9 @@ def test_slices_are_those_of_the_events(trace: Trace, shape: Shape) -> None:
         of[0]["blocked"] += sum(other[tid][0].values()) - sum(of[0].values())
         for one, two in zip(of, other[tid], strict=True):
             for state in ("running", "runnable", "blocked"):
-                assert abs(one[state] - two[state]) <= (length // 5 if traced.missed else 0)
+                # Accounts and events read the clock each on their own: an interrupt may be between. Of a switch that
+                # was not seen they do not know when it was: up to a phase of work is in another slice.
+                assert abs(one[state] - two[state]) <= length // 100 + traced.missed * WORK_US * 1000
 
 
 def test_slices_of_a_trace_that_takes_longer(trace: Trace) -> None:

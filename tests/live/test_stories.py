@@ -105,7 +105,7 @@ STORIES = {
     "the caller stands still while memory is copied": Story(
         1,
         ("cuda_calls", "plain", 1, 1_000_000, 5000),
-        ("the main thread of cuda_calls", "ioctl", "cuMemcpyHtoD|cudaMemcpy|cudaGetDeviceProperties"),
+        ("the main thread of cuda_calls", "ioctl", "cuMemcpyHtoD|cudaMemcpy|cudaGetDeviceProperties|more names"),
         "driver",
         r"trace-(wakeup|oncpu) -p \d+ .*",
     ),

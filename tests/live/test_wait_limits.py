@@ -241,13 +241,13 @@ def test_the_limit_of_a_disk(live: None, data: Path, tmp_path: Path, require: Re
 def reads_at_the_limit(data: Path, number: str, tmp_path: Path, require: Require) -> None:
     """The sentence tells the limit of the disk with this number for the file; also of the capture alone."""
     with group("blkio", require) as folder:
-        (folder / "blkio.throttle.read_bps_device").write_text(f"{number} {4 << 20}\n")
+        (folder / "blkio.throttle.read_bps_device").write_text(f"{number} {1 << 20}\n")
         with program(READS, data, folder / "cgroup.procs") as (pid, _):
             said = traced("trace-wall", pid, tmp_path)
         on = longest(said, "read")
         assert (on["kind"], on["name"]) == (FILE, str(data))
-        assert (on["limit"]["limit"], on["limit"]["devices"][0]) == (4 << 20, number)
-        told = f"(control group {on['limit']['cgroup']} may read 4 MiB/s there: blkio.throttle.read_bps_device, "
+        assert (on["limit"]["limit"], on["limit"]["devices"][0]) == (1 << 20, number)
+        told = f"(control group {on['limit']['cgroup']} may read 1 MiB/s there: blkio.throttle.read_bps_device, "
         assert told in said["answer"][0]
         # Without root, of the capture alone.
         convert = str(Path(sys.executable).with_name("trace-convert"))

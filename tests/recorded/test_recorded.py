@@ -37,7 +37,7 @@ def test_the_answer_is_as_it_was(path: Path) -> None:
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.name.removesuffix(".pb.gz"))
 def test_a_scan_says_the_same(path: Path) -> None:
-    """Its first sentence is that of the answer, and its table has a row for a process that this is on."""
+    """A scan has the first sentence of the answer, and a row for a process that this is on."""
     profile = load(path)
     report, said = report_of(profile), answer_of(profile)
     assert report.summary.answer == said.answer

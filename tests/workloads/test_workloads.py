@@ -126,6 +126,10 @@ def test_slow_producer() -> None:
     assert waits["make_item"]["ns"] >= 10 * 3 * MS
     assert waits["take_item"]["ns"] >= 8 * 3 * MS
     assert {thread["thread"] for thread in truth["threads"]} == {"consumer", "producer"}
+    assert "times" not in truth
+    times = run("slow_producer", 5, 3000, 1000)["times"]
+    assert len(times) == 5
+    assert times == sorted(times)
 
 
 def test_spinner_never_waits() -> None:

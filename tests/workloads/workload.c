@@ -229,6 +229,25 @@ static NAMED void linger(void)
 		KEEP_FRAME();
 }
 
+static const uint64_t *noted;
+static long noted_number;
+
+void workload_times(const uint64_t *times, long number)
+{
+	noted = times;
+	noted_number = number;
+}
+
+static void print_times(void)
+{
+	if (!noted)
+		return;
+	printf(", \"times\": [");
+	for (long i = 0; i < noted_number; i++)
+		printf("%s%llu", i ? ", " : "", (unsigned long long)noted[i]);
+	printf("]");
+}
+
 NAMED int workload_end(uint64_t begin)
 {
 	const char *comma = "";
@@ -258,7 +277,9 @@ NAMED int workload_end(uint64_t begin)
 		printf("\"voluntary\": %ld, \"involuntary\": %ld}", t->voluntary, t->involuntary);
 		comma = ", ";
 	}
-	printf("]}\n");
+	printf("]");
+	print_times();
+	printf("}\n");
 	fflush(stdout);
 	linger();
 	return 0;

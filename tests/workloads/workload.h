@@ -84,6 +84,9 @@ long stay_ns(void);
 /* Holds these threads still (their ids end with 0), each where it waits, and returns when all of them sleep. */
 void hold_still(const int *tids);
 
+/* Adds clock readings of the program to the truth that is printed, as "times". They have to stay there. */
+void workload_times(const uint64_t *times, long number);
+
 /* Prints the truth, lingers, and is main's return value. `begin` is when the gate opened (CLOCK_MONOTONIC). */
 int workload_end(uint64_t begin);
 

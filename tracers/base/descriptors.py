@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ...converters.base.errors import StallscopeError
 
 _ENOUGH = 1 << 16
-RESERVE = 32
+RESERVE = 40
 """Descriptors for files open briefly: /proc, tables from compiling processes, files read by ctypes and libbpf."""
 REMEDY = (
     "allow more before it starts: `ulimit -n 65536` as root; LimitNOFILE= of a service, --ulimit nofile= of a container"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
@@ -48,6 +49,10 @@ _Key = tuple[int, int, str, int, int]
 """Pid of the process that waits, pid of the owner, the kind, the device, and the inode."""
 
 
+_Part = tuple[str, int, int, int]
+"""A lock that was waited for: the kind, the device, the inode, and the first byte."""
+
+
 class FileLocks:
     """Looks of one trace. The kernel needs some milliseconds for each: they are done in a thread of their own."""
 
@@ -59,6 +64,8 @@ class FileLocks:
         """Times of the looks: CLOCK_MONOTONIC ns."""
         self._paths: dict[tuple[int, int], str] = {}
         self._sharers: dict[tuple[str, int, int], set[int]] = {}
+        self._crowds: dict[_Part, tuple[int, int]] = {}
+        """Looks at which somebody waited for a lock, and how many waits there were, added up."""
         self._waiters: dict[tuple[int, int], int] = {}
         """Processes that wait for locks of open files, by the file."""
         self._next = self._until = 0.0
@@ -96,6 +103,7 @@ class FileLocks:
         """Begins an interval: what was seen before it is of another profile."""
         self._seen.clear()
         self._looks.clear()
+        self._crowds.clear()
 
     def found(self, traced: Container[int] | None, began: int, ended: int) -> list[FileLock]:
         """Waits that were seen of these processes, and of those for whom they wait; None: of all. Times of the trace
@@ -142,6 +150,7 @@ class FileLocks:
             max(looks, seen.times),
             max(seen.first - began, 0),
             max(seen.last - began, 0),
+            *self._crowds.get(_part_of(seen.lock), (0, 0)),
         )
 
     def _look(self) -> None:
@@ -158,8 +167,12 @@ class FileLocks:
         self._until = time.monotonic() + _SLICE
         blocked = self._resolved(blocked_in(text))
         wait = False
+        crowds: Counter[_Part] = Counter()
         for each in blocked:
-            wait = self._add(each, at) or wait
+            if self._add(each, at):
+                wait = True
+                crowds[_part_of(each.owner)] += 1
+        self._add_crowds(crowds)
         self._next = time.monotonic() + max(_SOON if wait else _SELDOM, cost / _SHARE)
 
     def _add(self, each: Blocked, at: int) -> bool:
@@ -178,6 +191,12 @@ class FileLocks:
         if seen.last != at or not seen.times:  # several threads of a process may wait
             seen.last, seen.times = at, seen.times + 1
         return is_traced
+
+    def _add_crowds(self, crowds: Counter[_Part]) -> None:
+        for part, waiting in crowds.items():
+            if part in self._crowds or len(self._crowds) < _MOST:
+                looks, sums = self._crowds.get(part, (0, 0))
+                self._crowds[part] = looks + 1, sums + waiting
 
     def _find_path(self, waiter: Lock) -> None:
         key = waiter.device, waiter.inode
@@ -216,6 +235,10 @@ class FileLocks:
 
 def _file_of(lock: Lock) -> tuple[str, int, int]:
     return lock.kind, lock.device, lock.inode
+
+
+def _part_of(lock: Lock) -> _Part:
+    return lock.kind, lock.device, lock.inode, lock.first
 
 
 def _table() -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +20,8 @@ _STAT_BYTES = 1 << 20
 """Bytes of /proc/stat that are read: the line ``intr`` has a number for each possible interrupt."""
 _INTERRUPT_BYTES = 4 << 20
 """Bytes of /proc/interrupts that are read: it has a column for each core."""
+_CORES = 64
+"""Cores that are kept, those from which most time was taken."""
 _SOURCES = 20
 """Sources that are kept, those with most interrupts."""
 _NAME = 80
@@ -79,7 +81,7 @@ class HostTimes:
         self.pressure: list[Pressure] = []
         """Pressure of the host; empty if the kernel has none (CONFIG_PSI, or the option psi=0)."""
         self.interrupts: list[Interrupts] = []
-        """Interrupts of each kind, then sources with most."""
+        """Interrupts of each kind, then sources with most, then of each core."""
 
     def end(self) -> None:
         """The trace has ended."""
@@ -97,9 +99,7 @@ def interrupts(before: bytes, after: bytes, sources: Mapping[str, int]) -> list[
     then, now = _numbers(before), _numbers(after)
     if len(then.get(b"cpu", ())) < _OWN or len(now.get(b"cpu", ())) < _OWN:
         return []
-    tick = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
-    # A count of idle time can go back (proc(5)).
-    spent = [max(new - old, 0) * tick for new, old in zip(now[b"cpu"], then[b"cpu"], strict=False)]
+    spent = _spent(now[b"cpu"], then[b"cpu"])
     capacity = sum(spent[:_OWN])
     numbers = {
         HARD: _more(now, then, b"intr")[:1],
@@ -113,7 +113,32 @@ def interrupts(before: bytes, after: bytes, sources: Mapping[str, int]) -> list[
     of_sources = [(HARD, name, count) for name, count in sources.items()]
     of_sources += [(SOFT, name, count) for name, count in zip(_SOFT_NAMES, numbers[SOFT][1:], strict=False)]
     most = sorted((each for each in of_sources if each[2] > 0), key=lambda each: (-each[2], each[:2]))
-    return found + [Interrupts(kind, name, 0, count, capacity) for kind, name, count in most[:_SOURCES]]
+    found += [Interrupts(kind, name, 0, count, capacity) for kind, name, count in most[:_SOURCES]]
+    return found + _by_core(now, then)
+
+
+def _spent(now: Sequence[int], then: Sequence[int]) -> list[int]:
+    """The ns between two lines of a core. A count of idle time can go back (proc(5))."""
+    tick = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+    return [max(new - old, 0) * tick for new, old in zip(now, then, strict=False)]
+
+
+def _by_core(now: Mapping[bytes, list[int]], then: Mapping[bytes, list[int]]) -> list[Interrupts]:
+    """Time that was taken from each core, without what is 0; those with most first. Of a core, numbers are not told."""
+    cores = []
+    for name in now.keys() & then.keys():
+        number = name.removeprefix(b"cpu")
+        if number.isdigit() and min(len(now[name]), len(then[name])) >= _OWN:
+            spent = _spent(now[name], then[name])
+            taken = {kind: spent[column] for kind, column in _COLUMNS.items()}
+            cores.append((sum(taken.values()), int(number), taken, sum(spent[:_OWN])))
+    most = sorted((each for each in cores if each[0]), key=lambda each: (-each[0], each[1]))[:_CORES]
+    return [
+        Interrupts(kind, "", time, 0, capacity, core)
+        for _, core, taken, capacity in most
+        for kind, time in taken.items()
+        if time
+    ]
 
 
 def _numbers(stat: bytes) -> dict[bytes, list[int]]:
@@ -121,7 +146,7 @@ def _numbers(stat: bytes) -> dict[bytes, list[int]]:
     found = {}
     for line in stat.split(b"\n"):
         name, _, rest = line.partition(b" ")
-        if name in (b"cpu", b"intr", b"softirq"):
+        if name in (b"cpu", b"intr", b"softirq") or (name.startswith(b"cpu") and name[3:].isdigit()):
             words = rest.split(maxsplit=1)[:1] if name == b"intr" else rest.split()
             if all(word.isdigit() for word in words):
                 found[name] = [int(word) for word in words]

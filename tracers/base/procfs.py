@@ -13,6 +13,9 @@ from pathlib import Path
 from ..outside.reads import heads
 
 PROC = Path("/proc")
+_FLAGS, _PF_KTHREAD = 6, 0x00200000
+"""The flags of a process: their field in /proc/PID/stat behind the name, and the one that threads of the kernel have
+(include/linux/sched.h)."""
 _LIMIT = 1 << 16
 """Maximum in bytes: a process may declare all of its memory to be its command line (PR_SET_MM_ARG_END)."""
 
@@ -72,6 +75,12 @@ def state(tid: int) -> str:
     # Not /proc/TID/stat, for which the kernel adds up the times of all threads of the process.
     fields = _read(f"{PROC}/{tid}/task/{tid}/stat").rpartition(b")")[2].split()
     return fields[0].decode() if fields else ""
+
+
+def is_of_kernel(pid: int) -> bool:
+    """Whether the process is a thread of the kernel."""
+    fields = _read(f"{PROC}/{pid}/stat").rpartition(b")")[2].split()
+    return len(fields) > _FLAGS and bool(int(fields[_FLAGS]) & _PF_KTHREAD)
 
 
 def began(pid: int, tid: int) -> int | None:

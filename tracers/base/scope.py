@@ -34,6 +34,8 @@ class Scope:
     """Whether processes that traced ones fork during the trace are traced."""
     descendants: bool = False
     """Whether processes that ``pids``, and processes that match ``name``, have forked before are traced."""
+    peers: bool = False
+    """Whether processes for which traced ones wait are traced, too."""
     tgids: set[int] = field(default_factory=set)
     tids: set[int] = field(default_factory=set)
     ours: set[int] = field(default_factory=set)

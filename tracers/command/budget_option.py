@@ -45,11 +45,6 @@ budget_option = click.option(
 
 
 def of(given: Mapping[str, Any]) -> float:
-    """The budget that was given, or else `DEFAULT`; 0 for a trace that is cut into intervals, where none is kept. Usage
-    error for both."""
-    if given.get("every"):
-        if given["budget"]:
-            raise click.UsageError("--budget is for a whole trace: leave it out where the trace is cut into intervals")
-        return 0.0
+    """The budget that was given, or else `DEFAULT`."""
     budget: float | None = given["budget"]
     return budget or DEFAULT

@@ -52,6 +52,7 @@ class ScanResults(Results):
         return cls(**{**vars(planned), "paths": others, "folders": folders, "pages": pages})
 
     def _print_summary(self, profile: Profile, stream: TextIO, step: NextStep | None, chosen: Whom | None) -> None:
+        _find_steps(profile)
         report = self._report(profile, step, chosen)
         show(report, stream, as_json=self.as_json)
         for path in self._write_report(profile, report, self.folders, self.pages):
@@ -88,6 +89,15 @@ class ScanResults(Results):
     @property
     def _how(self) -> folder.How:
         return folder.How(self.force, sudo_owner(), self.mode)
+
+
+def _find_steps(profile: Profile) -> None:
+    """Adds the steps that can be told from recorded events, if the user named none."""
+    events = profile.scheduling
+    if events is not None and not any(each.kind == "step" for each in events.call_names):
+        from ...converters.summary.found_steps import found_steps  # it needs numpy
+
+        profile.found_steps = list(found_steps(events))
 
 
 def needs_events(path: str) -> bool:

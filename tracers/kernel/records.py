@@ -79,8 +79,9 @@ THREAD_SIZE = _THREAD.size
 THREAD_RECORD_SIZE = _THREAD_RECORD_HEAD.size + _THREAD.size
 
 
-OTHER_STACKS, LOST = 2, 4
-"""Ids of user stacks that stand for rare stacks, put together, and for what was lost. Those of the probes are odd."""
+OTHER_STACKS, LOST, STACK_SHED = 2, 4, 6
+"""Ids of user stacks that stand for rare stacks, put together, for what was lost, and for stacks that the probes did
+not take because of the budget (STACK_SHED of bpf/include/records.h). Those of the probes are odd."""
 
 
 class Origin(NamedTuple):

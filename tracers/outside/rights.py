@@ -18,13 +18,15 @@ _CHECKPOINT_RESTORE, _SYS_ADMIN = 40, 21
 _CAPABILITIES = (2, 19, _SYS_ADMIN, _CHECKPOINT_RESTORE)
 """CAP_DAC_READ_SEARCH; CAP_SYS_PTRACE; for /proc/PID/map_files CAP_CHECKPOINT_RESTORE, or CAP_SYS_ADMIN before 5.9."""
 _ADDRESS_SPACE = 1 << 30
+"""Bytes of memory that reading may take, beyond what the process has: it may be a copy of a large one."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def drop_rights() -> None:
     """Keeps what reading takes. Each step as far as it is allowed: the first three need no privilege."""
     _libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
-    resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
+    most = _size() + _ADDRESS_SPACE
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
     _tell_kernel("oom_score_adj", "900")
     keep_rights(_CAPABILITIES, "outside reads")
 
@@ -41,6 +43,12 @@ def keep_rights(wanted: Collection[int], name: str) -> None:
         head = (ctypes.c_uint32 * 2)(_VERSION_3, 0)  # of ourselves
         data = (ctypes.c_uint32 * 6)(low, low, 0, high, high, 0)
         _libc.syscall(ctypes.c_long(number), head, data)
+
+
+def _size() -> int:
+    """Bytes of this process's address space; 0 if /proc does not tell."""
+    words = (head_of("/proc/self/statm", 1 << 8) or b"0").split()
+    return int(words[0]) * resource.getpagesize()
 
 
 def _tell_kernel(path: str, text: str) -> None:

@@ -1,7 +1,6 @@
-"""Differences of two runs of one job: what takes more or less time, and whether that is more than noise.
+"""Differences of two runs of one job, or of several runs of each: what takes more or less time.
 
-All rates are s (of all threads) per s of the trace, so that runs of different lengths can be compared. The times of
-slices are parts of the time of threads: no moment is counted twice.
+All rates are s (of all threads) per s of the trace, so that runs of different lengths can be compared.
 """
 
 from __future__ import annotations
@@ -12,55 +11,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...facts import thresholds
-from ...facts.frame_names import label
 from ...facts.identity import with_own_ids
 from ...facts.ranks import ranks_of
 from ...facts.scripts import with_scripts
 from ...model import Profile
-from ...model.states import RUNNING
-from ...rules.verdict import IDLE
-from .intervals import Intervals, Key, intervals_of, names_of
-from .statistic import holm, margin, mean, rank_sum
+from .changes import Change, changes_of, with_chances
+from .intervals import intervals_of, names_of
+from .locks import LockChange, lock_changes
+from .moved import Moved, calls, functions
+from .steps import StepChange, step_changes
 from .verdicts import Pair, verdict_pairs
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """Rates of one key before and after, and what speaks against noise."""
-
-    key: Key
-    before: float
-    after: float
-    margin: float
-    """Two standard errors of the difference; 0 if there are too few intervals."""
-    chance: float | None
-    """Probability of a difference like this without a change, corrected for the number of keys; None if there are
-    too few intervals to tell."""
-
-    @property
-    def difference(self) -> float:
-        return self.after - self.before
-
-    @property
-    def is_change(self) -> bool:
-        """Whether it matters and is more than noise."""
-        return abs(self.difference) >= thresholds.COMPARED_LEAST and (
-            self.chance is not None and self.chance <= thresholds.COMPARED_CHANCE
-        )
-
-
-class Moved(NamedTuple):
-    """Rates that have no intervals: of a function that runs, or of a call. ``process`` and ``name`` are hostile."""
-
-    process: str
-    rank: int | None
-    name: str
-    before: float
-    after: float
-
-    @property
-    def difference(self) -> float:
-        return self.after - self.before
 
 
 class Row(NamedTuple):
@@ -80,129 +40,75 @@ class Comparison:
     """ns of all traces before, and after."""
     intervals: tuple[int, int]
     runs: tuple[int, int]
+    sliced: tuple[int, int]
+    """Runs that have slices: the others do not count in ``changes``."""
     changes: tuple[Change, ...]
     functions: tuple[Moved, ...]
-    """Functions that run, by the innermost frame outside the kernel. Not judged: samples have no intervals."""
+    """Functions that run, by the innermost frame outside the kernel. Not tested."""
     calls: tuple[Moved, ...]
     """Calls that were timed, on their own: their times are also in ``changes``."""
     processes: tuple[Row, ...]
     """Processes whose number differs."""
     verdicts: tuple[Pair, ...] = ()
     """Verdicts on processes, those that differ most first."""
+    steps: tuple[StepChange, ...] = ()
+    """Steps that both sides have, those that differ most first."""
+    locks: tuple[LockChange, ...] = ()
+    """Locks for which threads wait longer or shorter. Not tested; these times are also in ``changes``."""
+    tested: int = 0
+    """Number of rows that were tested: changes, also those that do not matter, and steps."""
 
     @property
     def judged(self) -> bool:
-        """Whether there are enough intervals to tell a change from noise."""
-        return min(self.intervals) >= thresholds.COMPARED_INTERVALS
+        """Whether there are enough runs with slices to tell a change from the noise between runs."""
+        return min(self.sliced) >= thresholds.COMPARED_RUNS
 
     @property
     def told(self) -> tuple[Change, ...]:
-        """Changes that are more than noise."""
-        return tuple(each for each in self.changes if each.is_change)
+        """Changes that are more than noise; if that cannot be known, all."""
+        return tuple(each for each in self.changes if each.is_change or each.chance is None)
 
     @property
     def first(self) -> Change | None:
         """The change that costs most: the largest increase that is no idling. None without any."""
-        return next((each for each in self.told if each.difference > 0 and each.key.kind != IDLE), None)
+        return next((each for each in self.told if each.difference > 0 and not each.is_idle), None)
+
+    @property
+    def first_step(self) -> StepChange | None:
+        """The steps that differ most, beyond noise if that can be known. None without any."""
+        return next((each for each in self.steps if each.is_told), None)
 
 
 def compare(before: Sequence[Profile], after: Sequence[Profile]) -> Comparison:
-    """Differences of the runs ``after`` against the runs ``before``; the intervals of several runs are put together."""
+    """Differences of the runs ``after`` against the runs ``before``, one or more of each."""
     verdicts = verdict_pairs(before, after)
-    before, after = [_named(each) for each in before], [_named(each) for each in after]
-    sides = (_joined(before), _joined(after))
+    before, after = [named(each) for each in before], [named(each) for each in after]
+    sides = [intervals_of(each) for each in before], [intervals_of(each) for each in after]
+    judged = with_chances(changes_of(*sides), step_changes(before, after))
     durations = (_duration(before), _duration(after))
     return Comparison(
         durations,
-        (sides[0].number, sides[1].number),
+        (sum(each.number for each in sides[0]), sum(each.number for each in sides[1])),
         (len(before), len(after)),
-        _changes(*sides),
-        _moved(_functions(before), _functions(after), durations),
-        _moved(_calls(before), _calls(after), durations),
+        (sum(each.number > 0 for each in sides[0]), sum(each.number > 0 for each in sides[1])),
+        judged.changes,
+        functions(before, after),
+        calls(before, after),
         _rows(before, after),
         verdicts,
+        judged.steps,
+        lock_changes(before, after),
+        judged.tested,
     )
 
 
-def _named(profile: Profile) -> Profile:
+def named(profile: Profile) -> Profile:
     """The profile with the names under which verdicts tell its processes: those with the script that they run."""
     return with_scripts(with_own_ids(profile))[0]
 
 
 def _duration(runs: Sequence[Profile]) -> int:
     return sum(each.duration_ns for each in runs)
-
-
-def _joined(runs: Sequence[Profile]) -> Intervals:
-    rates: dict[Key, list[float]] = {}
-    number = 0
-    for each in map(intervals_of, runs):
-        for key, series in each.rates.items():
-            rates.setdefault(key, [0.0] * number).extend(series)
-        number += each.number
-        for series in rates.values():
-            series.extend([0.0] * (number - len(series)))
-    return Intervals(number, rates)
-
-
-def _changes(before: Intervals, after: Intervals) -> tuple[Change, ...]:
-    keys = list({**before.rates, **after.rates})
-    none_before, none_after = [0.0] * before.number, [0.0] * after.number
-    pairs = [(before.rates.get(key, none_before), after.rates.get(key, none_after)) for key in keys]
-    enough = min(before.number, after.number) >= thresholds.COMPARED_INTERVALS
-    matter = [i for i, (one, other) in enumerate(pairs) if abs(mean(other) - mean(one)) >= thresholds.COMPARED_LEAST]
-    chances: dict[int, float] = {}
-    if enough:
-        least = thresholds.COMPARED_LEAST
-        tested = [i for i, pair in enumerate(pairs) if max(map(mean, pair)) >= least]
-        chances = dict(zip(tested, holm([rank_sum(*pairs[i]) for i in tested]), strict=True))
-    made = (
-        Change(keys[i], mean(pairs[i][0]), mean(pairs[i][1]), margin(*pairs[i]) if enough else 0.0, chances.get(i))
-        for i in matter
-    )
-    return tuple(sorted(made, key=lambda each: (-abs(each.difference), str(each.key))))
-
-
-_Who = tuple[str, int | None, str]
-
-
-def _functions(runs: Sequence[Profile]) -> Counter[_Who]:
-    """ns on a core by process, rank and the innermost function outside the kernel."""
-    found: Counter[_Who] = Counter()
-    for profile in runs:
-        if "wall" not in [each.name for each in profile.value_types]:
-            continue
-        column, ranks, names = profile.index("wall"), ranks_of(profile), names_of(profile)
-        for sample in profile.samples:
-            if not sample.stack or not sample.values[column] or sample.label("state") != RUNNING:
-                continue
-            leaf = next((each for each in reversed(sample.stack) if each.kind != "kernel"), sample.stack[-1])
-            pid = sample.label("pid")
-            name = str(sample.label("process") or "")
-            process, rank = (names.get(pid, name), ranks.get(pid)) if isinstance(pid, int) else (name, None)
-            found[process, rank, label(leaf)] += sample.values[column]
-    return found
-
-
-def _calls(runs: Sequence[Profile]) -> Counter[_Who]:
-    found: Counter[_Who] = Counter()
-    for profile in runs:
-        ranks, names = ranks_of(profile), names_of(profile)
-        for call in profile.calls:
-            found[names.get(call.pid, call.process), ranks.get(call.pid), call.name] += call.total + call.open_time
-    return found
-
-
-def _moved(before: Counter[_Who], after: Counter[_Who], durations: tuple[int, int]) -> tuple[Moved, ...]:
-    made = (
-        Moved(
-            *who,
-            *(side[who] / length if length else 0.0 for side, length in zip((before, after), durations, strict=True)),
-        )
-        for who in {**before, **after}
-    )
-    matter = (each for each in made if abs(each.difference) >= thresholds.COMPARED_LEAST)
-    return tuple(sorted(matter, key=lambda each: (-abs(each.difference), str(each))))
 
 
 def _rows(before: Sequence[Profile], after: Sequence[Profile]) -> tuple[Row, ...]:

@@ -14,6 +14,7 @@ from ...facts.identity import kernel_id, shown_id
 from ...facts.wait_kinds import CORE
 from ...facts.wait_sums import Thread
 from ..conditions.holding import told
+from ..cost import cost_notes
 from ..process_verdicts import Ender, ProcessVerdict
 from ..watch.line import Interval, stamp
 
@@ -73,6 +74,7 @@ def message_of(interval: Interval) -> dict[str, Any]:
     notes = [f"when: {told(interval.holding)}"] if interval.holding else []
     notes += [f"kept {each}" for each in interval.kept]
     notes += [*interval.notes, *([f"lost: {', '.join(interval.losses())}"] if interval.missing else [])]
+    notes += cost_notes(summary.comments)
     message = Message(stamp(interval.began), duration(interval.length), head, list(summary.answer), made, notes)
     return asdict(message)
 

@@ -11,7 +11,9 @@ from ...phrases.remarks import worded
 from ..report import Report
 from . import evidence, tables
 from .groups import Groups
+from .host import host_data
 from .jobs import jobs_data
+from .steps import steps_data
 
 VERSION = 1
 
@@ -36,6 +38,8 @@ def page_data(profile: Profile, report: Report, groups: Groups) -> dict[str, Any
         "next": step and [printable(step.command), printable(tells(step))],
         "rows": evidence.rows(profile, report.facts, groups),
         "jobs": jobs_data(report.jobs),
+        "steps": steps_data(report),
+        "machine": host_data(profile, report),
         "matrix": tables.matrix(summary.blocking, groups.names),
         "locks": tables.locks(summary.locks),
         "calls": tables.calls((*summary.calls, *summary.inner_calls)),

@@ -48,9 +48,8 @@ function rankCell(job, rank, part, i) {
     cell.title = rank.name + " is for " + percent(part) + " of its time " + job.kinds[i][2]
         + " (median: " + percent(job.medians[i]) + ")";
     if (part) {
-        const [red, green, blue] = fillOf("heat").match(/\d+/g);
-        text.style.backgroundColor = "rgba(" + red + "," + green + "," + blue + "," + (0.08 + 0.92 * part).toFixed(3) + ")";
-        cell.classList.toggle("full", part > 0.6);
+        text.dataset.heat = part.toFixed(3);
+        paintHeat(text);
     }
     return cell;
 }

@@ -41,6 +41,31 @@ function matrixTable(report) {
     };
     roam(body, say);
     body.addEventListener("click", (event) => event.target.closest("td") && say(event.target.closest("td")));
+    pairTable(host, found);
+}
+
+// The same as a table of pairs, which is made when it is wanted.
+function pairTable(host, found) {
+    const box = made("details", "", made("summary", "", "As a table"));
+    box.id = "pairs";
+    box.addEventListener("toggle", function () {
+        if (!box.open || box.querySelector("table")) {
+            return;
+        }
+        dataTable(box, {
+            caption: "",
+            noun: "pair",
+            rows: found.cells.slice().sort((a, b) => b[2] - a[2]),
+            text: ([victim, end]) => found.names[victim] + "\n" + found.names[end],
+            columns: [
+                word("Who waited", ([victim]) => found.names[victim]),
+                word("For whom", ([, end]) => found.names[end]),
+                number("Waited", ([, , time]) => time, duration),
+                number("Share", ([, , time]) => time, (time) => share(time, found.total), "Of all waiting"),
+            ],
+        });
+    });
+    host.append(box);
 }
 
 function heatCell(found, row, column, times, most) {
@@ -53,12 +78,20 @@ function heatCell(found, row, column, times, most) {
             + ": " + share(time, found.total) + " of all waiting"
         : found.names[row] + " did not wait for " + found.names[column];
     if (time) {
-        const heat = Math.sqrt(time / most);
-        const [red, green, blue] = fillOf("heat").match(/\d+/g);
-        text.style.backgroundColor = "rgba(" + red + "," + green + "," + blue + "," + (0.08 + 0.92 * heat).toFixed(3) + ")";
-        cell.classList.toggle("full", heat > 0.6);
+        text.dataset.heat = Math.sqrt(time / most).toFixed(3);
+        paintHeat(text);
     }
     return cell;
+}
+
+// The colour of heat lies over the paper; the text is black or white, whichever can be read better.
+function paintHeat(text) {
+    const part = 0.08 + 0.92 * Number(text.dataset.heat);
+    const paper = paperColor();
+    const mixed = fillOf("heat").match(/\d+/g).map((value, i) => Math.round(part * value + (1 - part) * paper[i]));
+    const [red, green, blue] = mixed.map((value) => value / 255).map((value) => (value <= 0.04 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4));
+    text.style.backgroundColor = "rgb(" + mixed.join(",") + ")";
+    text.style.color = 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? "#000" : "#fff";
 }
 
 function heatText(time, total) {

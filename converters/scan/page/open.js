@@ -2,7 +2,7 @@
 
 let report = null;
 const SECTIONS = {
-    verdicts: "Verdicts", stacks: "Stacks", lanes: "Over time", waits: "Who waits", locks: "Locks", calls: "Calls",
+    verdicts: "Verdicts", stacks: "Stacks", lanes: "Over time", machine: "Host", waits: "Who waits", locks: "Locks", calls: "Calls",
     cores: "Cores", threads: "Threads", lost: "Cost and losses",
 };
 
@@ -132,8 +132,10 @@ async function open() {
     report = await unpackText("data");
     told(report);
     jobTables(report);
+    stepTable(report);
     sections();
     verdictTable(report);
+    hostTables(report);
     matrixTable(report);
     lockTable(report);
     callTable(report);

@@ -13,7 +13,7 @@ from importlib import resources
 from typing import BinaryIO
 
 from ...base.text import printable
-from ...base.units import duration, plural
+from ...base.units import duration
 from ...model import Profile
 from ...writers.base.options import WriteOptions
 from ...writers.colors import palette as palettes
@@ -22,12 +22,27 @@ from ...writers.html import writer as html
 from ...writers.svg.text import escape
 from ..cost import cost_lines
 from ..report import Report
+from ..scanned import scanned
 from . import lanes
 from .data import page_data
 from .graph import ROOTS, graph_profile
 from .groups import groups_of
 
-_SCRIPTS = ("tables", "report", "evidence", "strip", "matrix", "jobs", "lanes", "drawing", "details", "pointer", "open")
+_SCRIPTS = (
+    "tables",
+    "report",
+    "evidence",
+    "strip",
+    "matrix",
+    "jobs",
+    "steps",
+    "host",
+    "lanes",
+    "drawing",
+    "details",
+    "pointer",
+    "open",
+)
 _LEVEL = 6
 MOST_BY_STATE = 50_000
 """Stacks of a graph that is coloured by state, which takes memory and time; of more, it is by kind of code."""
@@ -72,10 +87,8 @@ def _title(report: Report) -> str:
 def _answer(report: Report) -> str:
     """The answer and what was scanned: there without the script, too."""
     summary = report.summary
-    number = sum(len(each.pids) for each in report.processes)
-    scanned = f"{plural(number, 'process')} with {plural(summary.times.threads, 'thread')}"
     title = f'<h1 id="title">{escape(_title(report))}</h1>\n'
-    host = f'<p id="scanned">Scanned {scanned} for {duration(summary.duration_ns)}.</p>\n'
+    host = f'<p id="scanned">Scanned {escape(scanned(report))} for {duration(summary.duration_ns)}.</p>\n'
     sentences = "".join(f"<p>{escape(printable(each))}</p>\n" for each in summary.answer)
     return f'{title}{host}<div id="answer">\n{sentences}</div>\n'
 

@@ -1,6 +1,6 @@
 // Tables that can be sorted, searched and opened row by row. All texts are set as text.
 // page.py puts the scripts of the graph (writers/html) and those of this folder into one function: tables, report,
-// evidence, strip, matrix, jobs, lanes, drawing, details, pointer, open.
+// evidence, strip, matrix, jobs, steps, host, lanes, drawing, details, pointer, open.
 
 const FEW_ROWS = 100;
 const tables = [];
@@ -35,8 +35,16 @@ function fillOf(className) {
     return fills.get(className);
 }
 
+function paperColor() {
+    if (!fills.has(" paper")) {
+        fills.set(" paper", getComputedStyle(document.body).backgroundColor.match(/\d+/g).map(Number));
+    }
+    return fills.get(" paper");
+}
+
 function repaintSwatches() {
     fills.clear();
+    document.querySelectorAll("[data-heat]").forEach(paintHeat);
     for (const each of document.querySelectorAll("[class*='k-']")) {
         const name = Array.from(each.classList).find((part) => part.startsWith("k-"));
         each.style.backgroundColor = fillOf(name);

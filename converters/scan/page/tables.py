@@ -22,8 +22,8 @@ from ...summary.figures import Summary
 from ...summary.sharing import Shared
 from ...summary.waits_for import Blocking, Named
 
-NODES = 40
-"""Rows and columns of the matrix; the others are put together."""
+NODES = 63
+"""Rows and columns of the matrix; the others are put together in one more."""
 ROWS = 500
 """Rows of the other tables, except those of threads."""
 THREADS = 20_000

@@ -15,6 +15,7 @@ from ...model import Profile
 from ...model.losses import divided
 from ...rules.verdict import IDLE
 from ..conditions.holding import Holding, told
+from ..cost import cost_json, cost_notes
 from ..process_verdicts import Ender, ProcessVerdict
 from ..report import SCHEMA_VERSION, Report, process_json
 
@@ -61,7 +62,7 @@ class Interval:
             parts.append(f"when: {told(self.holding)}")
         if self.missing:
             parts.append(f"lost: {', '.join(self.losses())}")
-        parts += map(printable, self.notes)
+        parts += map(printable, (*self.notes, *cost_notes(self.report.summary.comments)))
         if self.kept:
             parts.append(f"kept {', '.join(map(printable, self.kept))}")
         return " | ".join(parts)
@@ -91,6 +92,7 @@ class Interval:
             "kept": [json_text(each) for each in self.kept],
             "notes": [json_text(each) for each in self.notes],
             "lost": {json_text(kind): number for kind, number in self.missing.items()},
+            **cost_json(self.report.summary.comments),
         }
 
 

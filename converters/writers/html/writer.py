@@ -27,13 +27,31 @@ _LINE = 57_000
 """Bytes encoded in one line of base64; a multiple of 3. Editors do not cope well with lines of megabytes."""
 
 
+class Around(NamedTuple):
+    """Things around a graph on a page of another kind."""
+
+    head: str = ""
+    """Elements above it, escaped."""
+    style: str = ""
+
+
 def write(profile: Profile, file: BinaryIO, options: WriteOptions) -> None:
     """Writes ``profile`` to ``file`` (UTF-8). Raises StallscopeError when ``options`` do not fit it."""
+    write_within(profile, file, options, Around())
+
+
+def write_within(profile: Profile, file: BinaryIO, options: WriteOptions, around: Around) -> None:
+    """Writes a page of another kind with the graph of ``profile`` on it. StallscopeError like `write`."""
     drawn = profile.value_types[value_index(profile, options)].name
     palette = palettes.choose(options.palette, profile, drawn, negate=options.negate, roots=options.roots)
     block = pack(profile, options, palette)
-    style = graph_style(palette)
-    body = _resource("body.html").replace("<footer", f"{section(profile, options)}<footer")
+    head, more = around
+    style = graph_style(palette) + more
+    body = (
+        _resource("body.html")
+        .replace("<body>\n", f"<body>\n{head}")
+        .replace("<footer", f"{section(profile, options)}<footer")
+    )
     script = as_function(graph_script() + _resource("start.js"))
     title = escape(options.title or profile.title or "Flame graph")
     write_page(file, Page(title, style, body, script, {"data": block}))

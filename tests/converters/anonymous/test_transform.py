@@ -25,7 +25,7 @@ from stallscope.converters.model.origins import MEMORY, Ancestor, ProcessOrigin
 from stallscope.converters.model.processes import CpuLimit, ProcessTimes
 from stallscope.converters.model.sharing import SharedCall
 from stallscope.converters.model.sites import Site
-from stallscope.converters.model.steps import SlowSteps, Spent, Step, StepRun, Steps, StepWait
+from stallscope.converters.model.steps import Found, Maker, Reader, SlowSteps, Spent, Step, StepRun, Steps, StepWait
 from stallscope.converters.summary.render import render
 from stallscope.converters.summary.summarize import summarize
 
@@ -96,6 +96,11 @@ def everything() -> Profile:
         steps=[
             Steps("zebra_step", "zebra_main", 10, "zebra_thr", 12, SPENT, SPENT, 1, 1, 1, (Step(1, 1, SPENT, None),), 0,
                   SlowSteps(SPENT, SPENT, 1, None))
+        ],
+        found_steps=[
+            Steps("", "zebra_main", 10, "zebra_thr", 12, SPENT, SPENT, 1, 1, 1, (), p90=1,
+                  found=Found(Site(("zebra_step",), ""), 1, 1),
+                  reader=Reader((Maker("zebra_main", 10, "zebra_thr", 12, 1),), 1, 1))
         ],
         calls=[call, CallTimes("TUNSETQUEUE", "/dev/zebra/disk", 10, "zebra_main", 1, 9, 9, 9)],
         shared=[SharedCall("TUNSETQUEUE", "/dev/zebra/disk", 1, turns={10: 1}, waits={(10, 11): 1})],

@@ -295,3 +295,28 @@ def test_nothing_heavy_is_imported() -> None:
         [sys.executable, "-c", f"import sys, click\n{body}"], capture_output=True, text=True, check=True
     )
     assert script(body, "$X").stdout == baseline.stdout
+
+
+def test_ctrl_c_where_nothing_can_handle_it_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
+    """A callback, such as that of a weak reference in the import system, reports what it raises."""
+
+    class Dies:
+        def __init__(self, error: BaseException) -> None:
+            self.error = error
+
+        def __del__(self) -> None:
+            raise self.error
+
+    hook = sys.unraisablehook
+
+    @cli.command("trace-x", examples=[("a", "b"), ("c", "d"), ("e", "f")])
+    def main() -> int:
+        Dies(KeyboardInterrupt())
+        Dies(ValueError("a fault"))
+        return 0
+
+    assert cli.run(main, []) == 0
+    told = capsys.readouterr().err
+    assert "KeyboardInterrupt" not in told
+    assert "a fault" in told
+    assert sys.unraisablehook is hook

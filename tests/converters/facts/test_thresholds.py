@@ -14,6 +14,7 @@ import core_pins
 import fact_pins
 import host_pins
 import limit_pins as limits
+import period_pins as periods
 import pins
 import pytest
 import row_pins
@@ -24,7 +25,7 @@ from job_profiles import job
 from lock_profiles import lock
 from stallscope.converters.facts import thresholds
 from stallscope.converters.facts.file_locks import file_holder
-from stallscope.converters.facts.thresholds import Limit, Threshold
+from stallscope.converters.facts.threshold_types import Limit, Threshold
 from stallscope.converters.model import Profile
 from stallscope.converters.rules import gil_main, processes_anew, reclaim, straggler, turns
 from stallscope.converters.rules.ranking import judge
@@ -122,6 +123,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "AT_WORK_CPU": (Pin(0.0049, 0.0051, pins.are_at_work),),
     "SLIGHT": (Pin(0.019, 0.021, lambda x: pins.confidence(whole_host(one(READ, 9 * SECOND, runs=round(x * TEN))))),),
     "IDLE_CPU": (Pin(0.0099, 0.0101, pins.hardly_runs),),
+    "TRACER_TOLD": (Pin(0.049, 0.051, said.tracer_is_told),),
     "CALM_CORES": (Pin(0.049, 0.051, pins.has_nothing_to_do),),
     "QUIET": (Pin(0.989, 0.991, fact_pins.is_quiet), Pin(0.989, 0.991, fact_pins.is_quiet_but_for_a_core)),
     "QUIET_BESIDE": (Pin(0.949, 0.951, fact_pins.is_quiet_beside),),
@@ -130,6 +132,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "ENDS_ALIKE": (Pin(0.949, 0.951, fact_pins.ends_alike),),
     "INTERVAL_WAITS": (Pin(2, 3, fact_pins.has_interval),),
     "STEADY": (Pin(1.45, 1.55, fact_pins.is_steady), Pin(1.45, 1.55, fact_pins.is_steady_but_once)),
+    "FROM_ANCESTORS": (Pin(0.89, 0.91, lambda x: fact_pins.is_for_work(fact_pins.pool(part=x))),),
     "NEEDED": (Pin(0.049, 0.051, fact_pins.is_needed),),
     "RELATED_NAMES": (Pin(6, 7, pins.related),),
     "ALL_WAIT_THREADS": (Pin(1, 2, fact_pins.wait_for_each_other),),
@@ -163,6 +166,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
         Pin(0.049, 0.051, lambda x: core_pins.is_crowd(2, cores=0.15, waits=x)),
         Pin(0.049, 0.051, core_pins.takers),
     ),
+    "TEAM": (Pin(1, 2, core_pins.is_team),),
     "CROWD_MEMBER": (Pin(0.049, 0.051, core_pins.members),),
     "MATTERS_FOR_HOST": (Pin(0.0195, 0.0205, core_pins.matters_for_host),),
     "POOLS_WANT": (Pin(1.45, 1.55, core_pins.is_hint),),
@@ -197,6 +201,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "SLOW_STEPS_MATTER": (Pin(0.099, 0.101, fact_pins.slow_for),),
     "REGULAR_STEPS": (Pin(2, 3, fact_pins.regular),),
     "REGULAR_HAVE": (Pin(0.79, 0.81, fact_pins.regular_for),),
+    **{name: (Pin(*each),) for name, each in periods.PINS.items()},
     "GIL_MATTERS": (Pin(0.049, 0.051, lambda x: bool(pins.gil_told(x))),),
     "GIL_HOLDER": (
         Pin(0.099, 0.101, lambda x: "loader" in pins.gil_told(0.5, x)),
@@ -211,6 +216,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
         Pin(0.195, 0.205, pins.never_moved),
         Pin(0.195, 0.205, pins.rival(whole_host(waiting(READ)), 9_900 * MS)),
     ),
+    "FOR_WORK_SAVES": (Pin(0.019, 0.021, fact_pins.comes_first),),
     "STUCK_BESIDE_WORK_SAVES": (Pin(0.49, 0.51, pins.stuck),),
     "RUNNING_SAVES": (Pin(0.49, 0.51, pins.rival(one(SLEEP, MS, runs=TEN), TEN)),),
     "SAMPLED_SAVES": (Pin(0.99, 1.01, pins.rival(one(SLEEP, MS, runs=TEN), TEN, has_samples=True)),),
@@ -220,6 +226,8 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "ALONE": (Pin(0.59, 0.61, lambda x: said.is_alone(x, 4)),),
     "ALONE_FAIR": (Pin(1.58, 1.62, lambda x: said.is_alone(x / 2, 2)),),
     "HARDLY": (Pin(0.049, 0.051, said.are_idle),),
+    "MOSTLY_INSIDE": (Pin(0.69, 0.71, pins.is_inside),),
+    "NAMELESS_CODE": (Pin(0.49, 0.51, pins.is_nameless),),
     "CALLED_MOSTLY": (Pin(0.49, 0.51, said.calls_mostly),),
     "NOT_SAMPLED": (Pin(0.49, 0.51, said.is_hidden),),
     "BESIDE_LOCK": (Pin(0.195, 0.205, said.holds_up),),
@@ -248,7 +256,11 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "FAILED_CALLS": (Pin(99, 100, lambda x: calls.fail(x, 110)),),
     "CALL_TIME_PART": (Pin(0.0009, 0.0011, calls.part_of_time), Pin(0.0009, 0.0011, calls.part_outside)),
     "OUTSIDE_IOCTLS": (Pin(0.0099, 0.0101, calls.is_outside),),
-    "SERIALISES": (Pin(1.95, 2.05, calls.takes_longer), Pin(1.95, 2.05, calls.ioctl_takes_longer)),
+    "SERIALISES": (
+        Pin(1.95, 2.05, calls.takes_longer),
+        Pin(1.95, 2.05, calls.ioctl_takes_longer),
+        Pin(1.95, 2.05, host_pins.lock_is_slowed),
+    ),
     "SHARED_TIME": (Pin(0.099, 0.101, lambda x: bool(calls.serialise(calls.shared_call(shared=round(x * 10_000))))),),
     "SHARED_LEAST": (Pin(0.099, 0.101, calls.other_longer_than),),
     "ALONE_CALLS": (Pin(9, 10, calls.is_known_alone),),
@@ -270,9 +282,20 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "PRESSURE_CPU": (Pin(0.49, 0.51, lambda x: host_pins.is_short("cpu", x)),),
     "PRESSURE_IO": (Pin(0.19, 0.21, lambda x: host_pins.is_short("io", x)),),
     "PRESSURE_MEMORY": (Pin(0.049, 0.051, lambda x: host_pins.is_short("memory", x)),),
+    "PRESSURE_OWN": (
+        Pin(0.099, 0.101, lambda x: host_pins.is_own_shortage("cpu", x)),
+        Pin(0.099, 0.101, lambda x: host_pins.is_own_shortage("io", x)),
+    ),
     "PRESSURE_IRQ": (Pin(0.099, 0.101, lambda x: host_pins.is_short("irq", x)),),
     "INTERRUPTED": (Pin(0.099, 0.101, host_pins.interrupts_take),),
+    "CORE_TAKEN": (Pin(0.0099, 0.0101, host_pins.threads_of_core_are_known),),
+    "CORE_INTERRUPTED": (Pin(0.249, 0.251, host_pins.core_is_told),),
+    "CORE_UNEVEN": (Pin(1.99, 2.01, host_pins.core_is_uneven),),
+    "CORE_USER": (Pin(0.249, 0.251, host_pins.thread_of_core_is_told),),
     "STOLEN_TIME": (Pin(0.049, 0.051, host_pins.is_stolen),),
+    "LOCK_CONTENDED": (Pin(0.049, 0.051, host_pins.lock_is_told),),
+    "BETWEEN": (Pin(0.099, 0.101, host_pins.pair_is_told),),
+    "BETWEEN_TIME": (Pin(0.049, 0.051, host_pins.pair_is_long),),
     "OUTSIDER": (Pin(0.249, 0.251, host_pins.is_waited_for),),
     "OUTSIDER_WAITS": (Pin(0.049, 0.051, host_pins.waits_long_enough),),
     "STRAGGLER_EXCESS": (Pin(0.099, 0.101, lambda x: is_late(job(0.3, 0.3, 0.3, 0.3 + x))),),
@@ -300,8 +323,10 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "HOLDS_IN": (Pin(0.94, 0.96, slice_pins.holds_in),),
     "HOLDS_MOST": (Pin(0.69, 0.71, slice_pins.holds_for),),
     "COMPARED_LEAST": (Pin(0.019, 0.021, compare_pins.differs_by),),
-    "COMPARED_CHANCE": (Pin(0.0099, 0.0101, compare_pins.by_chance),),
+    "COMPARED_CHANCE": (Pin(0.0499, 0.0501, compare_pins.by_chance),),
     "COMPARED_LAST": (Pin(0.49, 0.51, compare_pins.has_last),),
+    "COMPARED_STEP": (Pin(0.049, 0.051, compare_pins.step_differs_by),),
+    "COMPARED_STEPS": (Pin(19, 20, compare_pins.are_steps_enough),),
 }
 """Pins by the names of thresholds: a new one needs one, too."""
 
@@ -309,6 +334,7 @@ LIMITS: dict[str, Pin] = {
     "INNERMOST": Pin(4, 5, limits.waits_for_peer),
     "TOLD_APART": Pin(2, 3, limits.told_apart),
     "NAMES_LISTED": Pin(3, 4, limits.names_listed),
+    "TEAMS_NAMED": Pin(3, 4, limits.teams_named),
     "PROCESSES_NAMED": Pin(3, 4, limits.processes_named),
     "VALUES_NAMED": Pin(3, 4, limits.values_named),
     "PHASES_TOLD": Pin(3, 4, slice_pins.phases_told),

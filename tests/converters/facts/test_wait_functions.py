@@ -67,6 +67,7 @@ def test_waits_of_a_training_job(below: Stack, job: str) -> None:
     assert (wait_of(stack, "interruptible").job, wait_of(stack, "runnable-woken").job) == (job, "")
 
 
+CELERY = "/venv/lib/python3.11/site-packages/celery/result.py"
 PIKA = "/venv/lib/python3.11/site-packages/pika/adapters/blocking_connection.py"
 
 
@@ -84,6 +85,9 @@ PIKA = "/venv/lib/python3.11/site-packages/pika/adapters/blocking_connection.py"
             True,
         ),
         ((*user(POSTGRES, "SyncRepWaitForLSN", "WaitLatch", "WaitEventSetWait"), *EPOLL_WAIT), "peer", True),
+        ((*script((CELERY, "AsyncResult.get")), *user(LIBC, "recv"), *SOCKET), "peer", True),
+        ((*script((CELERY, "AsyncResult.forget")), *user(LIBC, "recv"), *SOCKET), "peer", False),
+        ((*script(("/srv/celery/result.py", "get")), *user(LIBC, "recv"), *SOCKET), "peer", False),
         ((*user(LIBC, "recv"), *SOCKET), "peer", False),
         ((*user(LIBC, "poll"), *POLLS), "events", False),
         ((*script((PIKA, "BlockingChannel.start_consuming")), *EPOLL_WAIT), "events", False),

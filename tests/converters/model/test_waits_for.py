@@ -59,11 +59,26 @@ def test_the_last_thread_is_the_end_of_a_chain_also_before_an_interrupt() -> Non
 
 @pytest.mark.parametrize(
     ("name", "process"),
-    [("ksoftirqd/0-14 NET_RX", "ksoftirqd/0"), ("a-1 HI-14", "a-1 HI"), ("[timer]-14", "[timer]"), ("a\nb-14", "a\nb")],
+    [("ksoftirqd/0-14", "ksoftirqd/0"), ("a-1 HI-14", "a-1 HI"), ("[timer]-14", "[timer]"), ("a\nb-14", "a\nb")],
 )
 def test_names_of_processes_that_are_none_of_interrupts(name: str, process: str) -> None:
     graph = waits_for(profile_of(chained(7, 7, 5, (name, 15, "t"))))
     assert graph.names[Node(THREAD, 14, 15)] == (process, "t")
+
+
+@pytest.mark.parametrize(
+    ("softirq", "kind", "name"),
+    [
+        ("NET_RX", SOFTIRQ, "[softirq NET_RX]"),
+        ("TIMER", TIMER, "[timer]"),
+        ("HRTIMER", TIMER, "[timer]"),
+    ],
+)
+def test_ksoftirqd_is_what_it_ran(softirq: str, kind: str, name: str) -> None:
+    """Nobody waits for the thread itself: it does what others have asked for."""
+    graph = waits_for(profile_of(chained(7, 7, 5, (f"ksoftirqd/0-14 {softirq}", 14, "ksoftirqd/0"))))
+    assert dict(graph.edges) == {(MAIN, Node(kind, name=name)): Edge(5, 5)}
+    assert graph.names[Node(kind, name=name)] == (name, "")
 
 
 def test_processes() -> None:

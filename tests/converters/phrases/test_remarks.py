@@ -10,6 +10,7 @@ from stallscope.converters.model.remarks import (
     FirstSkipped,
     FramesNameless,
     InputsAddedUp,
+    Joined,
     Kept,
     KernelHidden,
     OfSide,
@@ -49,13 +50,17 @@ WORDS: list[tuple[Remark, str]] = [
         "programs slowed by the trace",
     ),
     (
-        TraceCost(30, 1000, (("waits", 20), ("tracer", 9), ("locks", 1)), 30_000),
-        "tracing cost 3.0 % of the traced processes' time (switches of threads 2.0 %, the tracer itself 0.9 %, locks "
+        TraceCost(39, 1000, (("waits", 29), ("tracer", 9), ("locks", 1)), 30_000, 900),
+        "tracing cost 3.0 % of the traced processes' time (switches of threads 2.9 %, the tracer itself 0.9 %, locks "
         "0.1 %)",
     ),
     (
-        TraceCost(31, 1000, (("calls", 31),), 30_000),
+        TraceCost(31, 1000, (("calls", 31),), 30_000, 1000),
         "tracing cost 3.1 % of the traced processes' time, more than the budget of 3 % (calls 3.1 %)",
+    ),
+    (
+        TraceCost(31, 10, (("calls", 31),), 40_000, 1000),
+        "tracing cost 3.1 % of the time of one core (calls 3.1 %)",
     ),
     (Shed("samples", 1_560_000_000, 2, 99, (), 0), "from second 1.6 on: samples every 20 ms instead of 10"),
     (Shed("ioctls", 0, 0, 0, (), 0), "from second 0.0 on: without ioctls"),
@@ -63,6 +68,10 @@ WORDS: list[tuple[Remark, str]] = [
         Shed("calls", 2_000_000_000, 0, 0, (("a", 1234), ("b", 2), ("c", 1), ("d", 1)), 5),
         "from second 2.0 on: without probes on a (1,234 calls a second), b (2 calls a second), c (1 calls a second) "
         "and 6 other functions",
+    ),
+    (
+        Joined("redis", 7, 1_560_000_000),
+        "redis (pid 7) was traced, too, from second 1.6 on: others wait for it; --no-peers leaves it out",
     ),
     (FramesNameless((("a.so", 2),), 0), "frames without a name: 2 in a.so"),
     (SwitchesUnseen(1), "1 wait of which a switch was not seen: timed by the thread's CPU time"),

@@ -19,7 +19,7 @@ from stallscope.converters.model.copies import Copies
 from stallscope.converters.model.file_locks import FileLock
 from stallscope.converters.model.gpus import REASONS, Gpu, GpuLimit
 from stallscope.converters.model.neighbours import Neighbour
-from stallscope.converters.model.pressure import KINDS, RESOURCES, Interrupts, Pressure
+from stallscope.converters.model.pressure import KINDS, RESOURCES, CoreThread, Interrupts, Pressure
 from stallscope.converters.model.processes import (
     LATENCY_BUCKETS,
     THREAD_VARIABLES,
@@ -104,7 +104,7 @@ OBJECTS = st.builds(
     st.lists(st.builds(ObjectEnd, TEXT, UINT64), max_size=2), UINT64,
 )  # fmt: skip
 FILE_LOCKS = st.builds(
-    FileLock, TEXT, TEXT, UINT64, TEXT, UINT64, st.booleans(), UINT64, TEXT, *[UINT64] * 4, TEXT, *[UINT64] * 4
+    FileLock, TEXT, TEXT, UINT64, TEXT, UINT64, st.booleans(), UINT64, TEXT, *[UINT64] * 4, TEXT, *[UINT64] * 6
 )
 NEIGHBOURS = st.builds(Neighbour, TEXT, UINT64, UINT64, st.sampled_from(["", "0-3,8"]))
 
@@ -112,7 +112,8 @@ PRESSURE = st.builds(Pressure, st.sampled_from(RESOURCES), UINT64, UINT64, UINT6
 _FIGURES = st.integers(-1, 2**63 - 1)
 _LIMITS = st.lists(st.builds(GpuLimit, st.sampled_from([*REASONS.values()]), _FIGURES), max_size=2)
 GPUS = st.builds(Gpu, _FIGURES, TEXT, *[_FIGURES] * 14, _LIMITS)
-INTERRUPTS = st.builds(Interrupts, st.sampled_from(KINDS), TEXT, UINT64, UINT64, UINT64)
+INTERRUPTS = st.builds(Interrupts, st.sampled_from(KINDS), TEXT, UINT64, UINT64, UINT64, st.integers(-1, 2**63))
+CORE_THREADS = st.builds(CoreThread, UINT64, TEXT, TEXT, UINT64, UINT64, UINT64)
 
 
 @st.composite
@@ -139,6 +140,7 @@ def profiles(draw: st.DrawFn) -> Profile:
         neighbours=draw(st.lists(NEIGHBOURS, max_size=2)),
         pressure=draw(st.lists(PRESSURE, max_size=2)),
         gpus=draw(st.lists(GPUS, max_size=2)),
+        core_threads=draw(st.lists(CORE_THREADS, max_size=2)),
         interrupts=draw(st.lists(INTERRUPTS, max_size=2)),
         objects=draw(st.lists(OBJECTS, max_size=2)),
         lost=draw(COUNTS),

@@ -7,9 +7,11 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
+from file_lock_profiles import SEEN
 from pprof_wire import loaded, with_comment
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model import ThreadTimes
+from stallscope.converters.model.pressure import Interrupts
 
 SECOND = 10**9
 
@@ -43,6 +45,32 @@ def test_a_thread_that_cannot_be_is_refused(changes: dict[str, Any]) -> None:
 def test_clocks_of_some_engines_differ(changes: dict[str, Any]) -> None:
     (thread,) = loaded(with_thread(**changes)).threads
     assert thread.on_cpu == changes["on_cpu"]
+
+
+def with_part(part: str, **entry: Any) -> bytes:
+    return with_comment(json.dumps({"version": 1, "value_types": [["cpu", "nanoseconds", "sum", ""]], part: [entry]}))
+
+
+INTERRUPTS = {"kind": "hard", "name": "", "time": 5, "count": 6, "capacity": 10}
+
+
+def test_captures_from_before_there_were_cores_and_numbers_of_waits() -> None:
+    assert loaded(with_part("interrupts", **INTERRUPTS)).interrupts == [Interrupts("hard", "", 5, 6, 10)]
+    assert loaded(with_part("interrupts", **INTERRUPTS, core=3)).interrupts[0].core == 3
+    old = {name: value for name, value in asdict(SEEN).items() if name not in ("busy", "waiting")}
+    assert loaded(with_part("file_locks", **old)).file_locks == [SEEN]
+
+
+@pytest.mark.parametrize("core", [-2, 1 << 64, True, "3", 0.5, None])
+def test_a_core_that_cannot_be_is_refused(core: object) -> None:
+    with pytest.raises(StallscopeError):
+        loaded(with_part("interrupts", **INTERRUPTS, core=core))
+
+
+@pytest.mark.parametrize("changed", [{"kind": "x"}, {"time": -1}, {"more": 1}])
+def test_interrupts_that_cannot_be_are_refused(changed: dict[str, Any]) -> None:
+    with pytest.raises(StallscopeError):
+        loaded(with_part("interrupts", **{**INTERRUPTS, **changed}))
 
 
 def test_a_newer_version_is_not_called_damaged() -> None:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import pytest
+from stallscope.converters.facts import thresholds
 from stallscope.converters.model import Module, Profile, Stack
 from stallscope.converters.rules.for_others import effects, find, waits_beside_work
 from stallscope.converters.rules.ranking import judge
 from summary_profiles import (
+    CHILD,
     EXE,
     FUTEX,
     LIBC,
@@ -181,3 +183,20 @@ def test_who_asks_does_not_wait_for_work() -> None:
     for stack, confidence in ((READ, 0.2), (asks, 1)):
         (verdict,) = find(facts_of(whole_host(one(stack, 9 * SECOND, runs=MS))))
         assert (verdict.kind, verdict.confidence) == ("peer", confidence)
+
+
+@pytest.mark.parametrize(("child", "confidence"), [(SLEEP, thresholds.FOR_WORK_SAVES), (READ, 1)])
+def test_a_shell_whose_child_sleeps_is_kept_waiting_by_nobody(child: Stack, confidence: float) -> None:
+    (verdict,) = find(facts_of(waiting(CHILD, (5, 5, "tool", child, 10_000))))
+    assert verdict.kind == "child"
+    assert verdict.confidence == confidence
+
+
+def test_shells_that_sleep_do_not_come_before_a_job() -> None:
+    profile = one(FSYNC, 9 * SECOND, state="uninterruptible", runs=SECOND)
+    for pid in range(10, 18, 2):
+        Tracee(profile, pid, "bash", pid, "bash").run(MS).wait(CHILD, "interruptible", 10 * SECOND - MS, 9)
+        Tracee(profile, pid + 1, "sleep", pid + 1, "sleep").wait(SLEEP, "interruptible", 10 * SECOND, 9)
+    first = judge(facts_of(profile)).first
+    assert first
+    assert first.kind == "io"

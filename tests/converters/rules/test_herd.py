@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
+from stallscope.converters.facts.teams import Team
 from stallscope.converters.model import Profile
 from stallscope.converters.rules.herd import find
 from summary_profiles import MS, POOL, READ, SECOND, Tracee, empty, facts_of
@@ -26,6 +29,18 @@ def test_threads_that_are_woken_in_vain() -> None:
 )
 def test_no_herd(profile: Profile) -> None:
     assert find(facts_of(profile)) == []
+
+
+def test_a_team_is_no_herd() -> None:
+    """Each thread of a team has a part of the work for which all are woken."""
+    facts = facts_of(herd())
+    tids = [tid for pid, tid in facts.own if pid != tid]
+    facts.whole = SimpleNamespace(once=lambda _: (Team(1, "conv2d", "libgomp", frozenset(tids), 9),))  # type: ignore[assignment]
+    assert find(facts) == []
+    facts = facts_of(herd())
+    few = frozenset(tids[: len(tids) // 2 - 1])
+    facts.whole = SimpleNamespace(once=lambda _: (Team(1, "conv2d", "libgomp", few, 9),))  # type: ignore[assignment]
+    assert find(facts)
 
 
 def test_threads_of_several_names_or_with_another_end_are_no_herd() -> None:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.model import Frame, Profile
+from stallscope.converters.model import Frame, Module, Profile
 from stallscope.converters.rules.longest import find
-from summary_profiles import MS, READ, SECOND, SLEEP, SPIN, Tracee, empty, facts_of, idle_pool
+from summary_profiles import FUTEX, MS, READ, SECOND, SLEEP, SPIN, Tracee, empty, facts_of, idle_pool, user
 from verdict_profiles import FSYNC, one, with_stuck
 
+PARKED = (*user(Module("/srv/tokcache"), "runtime.schedule", "runtime.findRunnable"), *FUTEX)
+"""Stack of a thread of Go that has no goroutine to run."""
 NOWHERE = (Frame("[no stack]", "other"),)
 
 
@@ -42,6 +44,7 @@ def test_who_is_stopped_is_told_wherever() -> None:
         with_stuck(empty()),  # it did not move
         one(SPIN, SECOND, runs=MS, state="runnable-preempted"),  # for a core
         one(NOWHERE, SECOND, runs=MS),  # nobody knows where
+        one(PARKED, SECOND, runs=MS),  # for work, in a runtime
         empty(),
     ],
 )

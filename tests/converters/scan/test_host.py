@@ -12,6 +12,7 @@ from stallscope.converters.scan.host import Pair, host_of, sentences
 from summary_profiles import MS, SECOND
 
 TEN = 10 * SECOND
+EMPTY: dict[str, list[object]] = {"contended": [], "cores": [], "outsiders": []}
 
 
 def profile(*parts: Pressure | Interrupts, threads: tuple[ThreadTimes, ...] = ()) -> Profile:
@@ -125,4 +126,4 @@ def test_json_of_hostile_names() -> None:
 
 def test_json_of_a_capture_without() -> None:
     data = host_of(profile(), None).to_json()
-    assert data == {"pressure": None, "interrupts": None, "waits_for": [], "threads_made": []}
+    assert data == {"pressure": None, "interrupts": None, "waits_for": [], "threads_made": [], **EMPTY}

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.model import Module, Profile
+from stallscope.converters.model import Module, Profile, Stack
 from stallscope.converters.scan.process_verdicts import process_verdicts
-from summary_profiles import CHILD, EXE, MS, SECOND, Tracee, empty, facts_of, kernel, user
+from summary_profiles import CHILD, EXE, MS, SECOND, SLEEP, Tracee, empty, facts_of, kernel, user
 from verdict_profiles import FSYNC, whole_host
 
 ASKS = (*user(EXE, "main", "query"), *user(Module("/usr/lib/libpq.so.5"), "PQexec"), *kernel("do_sys_poll"))
@@ -39,3 +39,13 @@ def test_who_asks_is_late() -> None:
 
 def test_who_is_blocked_is_held_up() -> None:
     assert kinds(whole_host(shell(stack=FSYNC)))["sh"] != "idle"
+
+
+@pytest.mark.parametrize(("child", "kind"), [(SLEEP, "idle"), (FSYNC, "child")])
+def test_a_shell_whose_child_sleeps_has_nothing_to_do(child: Stack, kind: str) -> None:
+    """Chosen processes are idle then, too."""
+    profile = shell()
+    state = "interruptible" if child is SLEEP else "uninterruptible"
+    Tracee(profile, 7, "tool", 7, "tool").wait(child, state, 10 * SECOND, 9)
+    profile.threads = [each for each in profile.threads if each.pid != 5]
+    assert kinds(profile)["sh"] == kind

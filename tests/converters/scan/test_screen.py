@@ -8,13 +8,15 @@ import struct
 import termios
 
 import pytest
+from host_profiles import busy_host
 from scans import three_troubles
 from slice_profiles import slices, steady, two_phases
 from stallscope.converters.facts import thresholds
-from stallscope.converters.model import Profile
+from stallscope.converters.model import Profile, ThreadTimes
 from stallscope.converters.scan import screen
 from stallscope.converters.scan.report import report_of
 from summary_profiles import READ, SECOND, Tracee, empty
+from wait_graphs import chained, profile_of, with_extremes
 
 
 def text_of(profile: Profile) -> str:
@@ -85,6 +87,43 @@ def test_hostile_names_are_printable() -> None:
 
 def test_a_trace_without_threads() -> None:
     assert "No thread was seen." in text_of(empty())
+
+
+def waiting_for_two(short: int) -> Profile:
+    """A process that waits for one that is not traced, and one that waits for that and, for ``short`` ns, for the first
+    one."""
+    waits = (
+        chained(7, 7, SECOND // 2, ("disk-9", 9, "t9")),
+        chained(8, 8, SECOND * 3 // 10, ("disk-9", 9, "t9")),
+        chained(8, 8, short, ("app-7", 7, "t7")),
+    )
+    profile = with_extremes(profile_of(*waits))
+    profile.threads = [
+        ThreadTimes(pid, f"p{pid}", pid, "t", SECOND, SECOND // 3, 0, {"interruptible": waited})
+        for pid, waited in ((7, SECOND // 2), (8, SECOND * 3 // 10 + short))
+    ]
+    return profile
+
+
+def test_who_waits_for_whom_is_told_if_a_row_does_not_tell_it() -> None:
+    """A row tells one process that ends waits: of the second one, not that it waits for the first one, too."""
+    lines = text_of(waiting_for_two(SECOND // 5)).splitlines()
+    head = next(i for i, line in enumerate(lines) if "Who waits → for whom" in line)
+    assert [line.split() for line in lines[head + 1 : head + 4]] == [
+        ["500", "ms", "50.0", "%", "p7", "(pid", "7)", "→", "disk", "(pid", "9)"],
+        ["300", "ms", "30.0", "%", "p8", "(pid", "8)", "→", "disk", "(pid", "9)"],
+        ["200", "ms", "20.0", "%", "p8", "(pid", "8)", "→", "p7", "(pid", "7)"],
+    ]
+    assert "Who waits →" not in text_of(waiting_for_two(SECOND // 20)), "it waits for it for a short time"
+
+
+def test_locks_are_told_after_other_troubles() -> None:
+    profile = busy_host()
+    lines = text_of(profile).splitlines()
+    (first,) = (i for i, line in enumerate(lines) if line.startswith("• Lock on /srv/db.lock (flock): 2 processes"))
+    assert lines[first + 1].startswith("• Mutex table+0x40 of train (7): 2 threads waited 3.00 s, 3.0 at a time; with")
+    assert lines[first - 1].startswith("• ")
+    assert len(on_terminal(profile, 100, 60)) < 40
 
 
 def test_a_strip_is_there_if_something_changes() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+from host_profiles import in_queue
 from lock_profiles import HOSTILE, MS, lock
 from rich.console import Console
 from stallscope.converters.model.locks import CONDITION, FUTEX, KERNEL, SHARED, WAKER, LockThread, LockTimes
@@ -47,6 +48,14 @@ def test_lock_of_the_kernel_without_a_name() -> None:
     assert "kernel's mutex in kmalloc-2k #3, taken in tun_chr_ioctl" in text(own)
     own.name = "rtnl_mutex"
     assert "taken in" not in text(own)
+
+
+def test_how_much_longer_waits_are_with_others() -> None:
+    assert "3.0 waited at a time; with others a wait takes 3.9 times as long as alone" in text(lock(**in_queue()))
+    few = text(lock(**in_queue(alone=9)))
+    assert "3.0 waited at a time" in few
+    assert "as alone" not in few
+    assert "at a time" not in text(lock(), lock(**in_queue(judged=30, judged_time=110 * MS)))
 
 
 def test_convoy_is_named() -> None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+from period_traces import BATCH as BATCHES
+from period_traces import PUT, Recording, Run, Wait, loop, steady
 from scheduling_traces import rows
 from stallscope.converters.model import Profile, Stack
 from stallscope.converters.model.scheduling import CALL, NO_STACK, OPEN, SAMPLE, THREAD, CallName, Scheduling
@@ -10,7 +15,7 @@ from stallscope.converters.summary.step_sentences import sentences
 from stallscope.converters.summary.steps import steps_of
 from stallscope.converters.summary.summarize import summarize
 from step_traces import BATCH, LOOP, STEP, SYNC, recorded
-from summary_profiles import EXE, VALUE_TYPES, kernel, user
+from summary_profiles import EXE, MS, VALUE_TYPES, kernel, user
 
 
 def only(scheduling: Scheduling) -> Steps:
@@ -118,3 +123,25 @@ def test_times_in_which_calls_were_not_seen_are_no_part_of_the_loop() -> None:
     assert (found.steps.count, found.between.count, found.between.wall) == (3, 1, 30)
     assert found.per_second == 1e9 / 180
     assert [(each.number, each.before) for each in found.slowest if each.number < 3] == [(2, None), (1, None)]
+
+
+def test_who_makes_the_batches_of_named_steps() -> None:
+    """A step runs for 5 ms, and waits 5 ms for a batch that another thread makes in 8 ms."""
+    made = Recording().thread(5, loop(steady(30), BATCHES))
+    made.thread(6, [Run(8 * MS), Wait(PUT, 2 * MS, 5)] * 31)
+    events = made.events()
+    begins = [MS + 10 * MS * i for i in range(30)]
+    calls = rows(CALL, begin=begins, end=[begin + 10 * MS for begin in begins], tid=[5] * 30)
+    steps = only(replace(events, calls=calls, call_names=[STEP]))
+    assert steps.p90 == 10 * MS
+    assert steps.reader
+    assert [maker.tid for maker in steps.reader.makers] == [6]
+    assert steps.reader.work == pytest.approx(8 * MS, rel=0.05)
+    other = Recording().thread(5, loop(steady(30), PUT)).thread(6, [Run(MS)]).events()
+    assert only(replace(other, calls=calls, call_names=[STEP])).reader is None
+
+
+def test_nine_in_ten_take_at_most() -> None:
+    steps = only(recorded([(10 * i, 10 * i + (9 if i == 19 else 1 + i // 10)) for i in range(20)]))
+    assert (steps.median, steps.max) == (1, 9)
+    assert steps.p90 == 2

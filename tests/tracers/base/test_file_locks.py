@@ -46,6 +46,15 @@ def test_who_waits_is_counted_by_looks(table: Path) -> None:
     assert not found.owner_ended
 
 
+def test_how_many_wait_at_a_time_is_counted_by_looks(table: Path) -> None:
+    """Numbers of waits at three looks: three, one, and two, of which one is not traced."""
+    other = (OWNER % 1).replace(b":99", b":98") + (WAITER % ME).replace(b":99", b":98")
+    texts = (OWNER % 1 + number * (WAITER % ME) for number in (3, 1, 1))
+    looks = [text + rest for text, rest in zip(texts, (other, b"", WAITER % 2), strict=True)]
+    found = looked(*looks, b"", table=table, traced={ME: 0})
+    assert {(each.inode, each.busy, each.waiting) for each in found} == {(99, 3, 5), (98, 1, 1)}
+
+
 def test_who_is_not_traced_is_left_out_but_for_owners(table: Path) -> None:
     text = OWNER % 1 + WAITER % ME + b"2: FLOCK  ADVISORY  WRITE 2 08:01:98 0 EOF\n" + b"2" + (WAITER % 1)[1:]
     found = looked(text, table=table, traced={ME: 0})

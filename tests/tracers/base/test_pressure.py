@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from stallscope.converters.model.pressure import HARD, SOFT, STOLEN, Interrupts, Pressure
+from stallscope.converters.model.pressure import ALL, HARD, SOFT, STOLEN, Interrupts, Pressure
 from stallscope.tracers.base.pressure import HostTimes, Stalled, _sources, interrupts, stalled
 
 TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
@@ -59,6 +59,31 @@ def test_differences_of_a_host(tmp_path: Path) -> None:
         Interrupts(HARD, "28 PCI-MSIX-0000:00:01.0 0-edge mlx5 \x1b[2J\udcff", 0, 30, capacity),
         Interrupts(SOFT, "RCU", 0, 10, capacity),
     ]
+
+
+def test_time_that_is_taken_from_each_core() -> None:
+    before, after = (
+        STAT.replace(b"cpu0 1 1 1 1 1 1 1 1 0 0\n", b"".join(b"cpu%d %s\n" % core for core in enumerate(cores)))
+        for cores in (
+            (b"0 0 0 0 0 0 0 0 0 0", b"5 0 0 9 0 0 0 0 0 0", b"0 0 0 0 0 0 0 0", b"0 0 0"),
+            (b"8 0 0 0 0 0 2 0 9 9", b"5 0 0 9 0 3 5 2 0 0", b"0 0 0 7 0 0 0 0", b"9 9 9"),
+        )
+    )
+    found = [each for each in interrupts(before, after, Counter()) if each.core != ALL]
+    assert found == [
+        Interrupts(HARD, "", 3 * TICK, 0, 10 * TICK, 1),
+        Interrupts(SOFT, "", 5 * TICK, 0, 10 * TICK, 1),
+        Interrupts(STOLEN, "", 2 * TICK, 0, 10 * TICK, 1),
+        Interrupts(SOFT, "", 2 * TICK, 0, 10 * TICK, 0),
+    ], "of one from which nothing was taken, and of a line that is cut, nothing is told"
+
+
+def test_of_many_cores_some_are_kept() -> None:
+    cores = range(200)
+    before = STAT + b"".join(b"cpu%d 0 0 0 0 0 0 0 0\n" % core for core in cores)
+    after = STAT + b"".join(b"cpu%d 0 0 0 9 0 0 %d 0\n" % (core, core) for core in cores)
+    found = [each.core for each in interrupts(before, after, Counter()) if each.core != ALL]
+    assert found == list(range(199, 135, -1))
 
 
 def test_a_kernel_without_pressure(tmp_path: Path) -> None:

@@ -3,13 +3,18 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from period_traces import TICK, Recording, loop, steady
 from scans import scanned_host, three_troubles
 from stallscope.converters.base.errors import StallscopeError
 from stallscope.converters.model.next_step import WHO_WAKES, NextStep, Whom
+from stallscope.converters.model.scheduling import CallName, Scheduling
+from stallscope.converters.readers import parallel
+from stallscope.converters.readers.base.options import ReadOptions
 from stallscope.converters.scan import folder
 from stallscope.converters.scan.report import report_of
 from stallscope.tracers.command.scan_results import ScanResults, needs_events, show, show_again
@@ -101,10 +106,35 @@ def test_what_is_recommended_is_kept(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_a_report_for_a_program() -> None:
     stream = io.StringIO()
     show(report_of(three_troubles()), stream, as_json=True)
-    parts = {"processes", "jobs", "gpus", "findings", "concerned", "host", "nvml", "cost", "shed", "summary"}
-    assert {"scan_version", *parts} == set(json.loads(stream.getvalue()))
+    parts = {"processes", "jobs", "gpus", "steps", "teams", "findings", "concerned", "host", "nvml", "cost", "shed"}
+    assert {"scan_version", "summary", *parts} == set(json.loads(stream.getvalue()))
 
 
 def test_a_folder_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(StallscopeError, match="no folder of a scan"):
         show_again(str(tmp_path), GIVEN)
+
+
+def steps_told(path: Path, events: Scheduling) -> list[Any]:
+    """Steps of a scan with these events, as its folder has them; they are in its capture, too."""
+    profile = three_troubles()
+    profile.scheduling = events
+    plan(path).write(profile)
+    told: list[Any] = json.loads((path / folder.SUMMARY).read_text())["steps"]
+    again = io.StringIO()
+    ((_, kept),) = parallel.read_all([folder.capture_of(str(path))], ReadOptions(), "", jobs=1)
+    show(report_of(kept), again, as_json=True)
+    assert json.loads(again.getvalue())["steps"] == told
+    return told
+
+
+def test_steps_are_looked_for_in_the_events(tmp_path: Path) -> None:
+    events = Recording().thread(5, loop(steady(30))).events()
+    (made,) = steps_told(tmp_path / "a.d", events)
+    assert made["paces"][0]["found"]["intervals"] == 30
+    assert steps_told(tmp_path / "b.d", Recording().thread(5, loop(steady(30), TICK, work=0.1)).events()) == []
+
+
+def test_where_the_user_named_steps_none_are_looked_for(tmp_path: Path) -> None:
+    events = replace(Recording().thread(5, loop(steady(30))).events(), call_names=[CallName("f", "step")])
+    assert steps_told(tmp_path / "a.d", events) == []

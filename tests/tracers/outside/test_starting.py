@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import signal
 import subprocess
@@ -26,7 +27,11 @@ def test_what_the_kernel_tells_of_a_process() -> None:
     assert int(stat_of(os.getpid(), BEGAN)) > int(stat_of(1, BEGAN))
 
 
-def test_a_user_who_may_not_execute_the_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("more", [0, 2 << 30])
+def test_a_user_who_may_not_execute_the_interpreter(more: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``more``: bytes of memory of the process that is copied."""
+    mapped = mmap.mmap(-1, more, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) if more else None
+
     def refused(*_: object, **__: object) -> int:
         raise PermissionError
 
@@ -41,3 +46,5 @@ def test_a_user_who_may_not_execute_the_interpreter(monkeypatch: pytest.MonkeyPa
         assert int(file.read().rpartition(b")")[2].split()[3]) == pid  # a session of its own
     assert len(os.listdir(f"/proc/{pid}/fd")) <= 4
     asked.close()
+    if mapped:
+        mapped.close()

@@ -88,7 +88,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         lost |= scheduling.lost()
         if missed := missed_switches(capture.counters):
             lost["scheduler events that the kernel did not report"] = missed
-    return Profile(
+    profile = Profile(
         list(capture.columns),
         samples,
         title=names.title(what),
@@ -122,6 +122,16 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         group_limits=capture.group_limits,
         slices=slices,
     )
+    return _with_core_threads(profile)
+
+
+def _with_core_threads(profile: Profile) -> Profile:
+    """Adds who ran on cores that interrupts take time from, as long as there are events."""
+    if profile.scheduling is not None and profile.interrupts:
+        from ....converters.facts.core_threads import interrupted_cores, recorded  # not needed by others
+
+        profile.core_threads = recorded(profile, interrupted_cores(profile.interrupts))
+    return profile
 
 
 def _neighbours(capture: Capture, wakers: Wakers) -> list[Neighbour]:

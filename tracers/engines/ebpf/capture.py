@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ....converters.model import ValueType
 from ....converters.model.asked_values import AskedValues
@@ -25,7 +26,9 @@ from ...unwind.counts import Counts
 from ..rows import Row, Timed
 from .lives import Lives
 from .measures.protocol import LockRows, Recorded
-from .measures.slices import Slices
+
+if TYPE_CHECKING:
+    from .measures.slices import Slices
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,6 @@ from ....converters.base.errors import StallscopeError
 from ...base import capabilities, descriptors, privilege
 from ...base.interrupts import Interrupts
 from ...base.launch import Launch
-from ...base.neighbours import Neighbours
-from ...base.pressure import HostTimes
 from ...base.priority import while_the_user_waits
 from ...kernel.records import RecordSink
 from ...measures.protocol import Measure
@@ -122,6 +120,8 @@ class Ebpf(Engine):
                 raise StallscopeError(f"{named} needs the kernel's own type information", f"leave out {named} or --btf")
             get_ready()
             # Modules that are needed only from here on are imported after the probes are attached.
+            from ...base.neighbours import Neighbours
+            from ...base.pressure import HostTimes
             from ...base.progress import Progress
             from .session import Session
 
@@ -129,8 +129,10 @@ class Ebpf(Engine):
             session = Session(probes, launch, request.duration, budget=request.budget)
             with Progress(request.duration) as progress:
                 if request.every and request.publish:
+                    from .intervals import Intervals
+
                     publish = _publisher(request, request.publish, progress)
-                    session.cut_every(request.every, publish, request.writers)
+                    session.cut_into(Intervals(probes, request.every, request.writers), publish)
                     if request.prepare:
                         from . import assemble  # noqa: F401
 

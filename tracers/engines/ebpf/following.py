@@ -21,15 +21,15 @@ class Following:
 
     def __init__(self, scope: Scope, spaces: ProcessSpaces, conditions: Conditions, to_adopt: deque[int]) -> None:
         """``to_adopt``: processes that exist, and are to be read soon."""
-        self._scope, self._spaces, self._conditions, self._to_adopt = scope, spaces, conditions, to_adopt
+        self._scope, self.spaces, self.conditions, self.to_adopt = scope, spaces, conditions, to_adopt
         conditions.later = LaterRanks(spaces, conditions)
         self._gone: set[int] = set()
         """Processes that had exited at the last boundary."""
 
     def adopt(self, pid: int) -> None:
         """Reads what a live process is like."""
-        self._spaces.adopt(pid)
-        self._conditions.look(pid)
+        self.spaces.adopt(pid)
+        self.conditions.look(pid)
 
     def follow(self, events: Iterable[Event], unwinding: Unwinding | None) -> None:
         """Takes in events, which are in order. ``unwinding`` is told of programs and mappings."""
@@ -37,44 +37,44 @@ class Following:
         for event in events:
             if isinstance(event, Fork):
                 self._forked(event)
-            elif every or event.pid in self._spaces.processes:
+            elif every or event.pid in self.spaces.processes:
                 self._changed(event, unwinding)
 
     def forget(self, threads: Iterable[ThreadRecord]) -> None:
         """Forgets the processes that had exited before the interval began whose ``threads`` these are."""
-        gone = {pid for pid, process in self._spaces.processes.items() if process.exited}
+        gone = {pid for pid, process in self.spaces.processes.items() if process.exited}
         left = (gone & self._gone) - {record.thread.key.tgid for record in threads if not record.exited}
         self._gone = gone - left
-        self._spaces.forget(left)
-        self._conditions.forget(left)
+        self.spaces.forget(left)
+        self.conditions.forget(left)
 
     def _forked(self, event: Fork) -> None:
-        spaces = self._spaces
+        spaces = self.spaces
         if event.pid == os.getpid():
             return
         if not (self._scope.everything or event.parent in spaces.processes):
             self._stranger(event)
             return
-        if event.parent in self._to_adopt:
-            self._to_adopt.remove(event.parent)
+        if event.parent in self.to_adopt:
+            self.to_adopt.remove(event.parent)
             self.adopt(event.parent)
         if number := spaces.fork(event.parent, event.pid, event.time):
-            self._conditions.replaced(event.pid, number)
-        self._conditions.forked(event.parent, event.pid)
+            self.conditions.replaced(event.pid, number)
+        self.conditions.forked(event.parent, event.pid)
 
     def _stranger(self, event: Fork) -> None:
         """Nobody that is traced made this process: it may have the pid of one that was, and may be in the scope."""
-        if number := self._spaces.replace(event.pid, event.time):
-            self._conditions.replaced(event.pid, number)
+        if number := self.spaces.replace(event.pid, event.time):
+            self.conditions.replaced(event.pid, number)
             if event.pid in self._scope.tgids:
-                self._to_adopt.append(event.pid)
+                self.to_adopt.append(event.pid)
 
     def _changed(self, event: Exec | Mmap | Exit, unwinding: Unwinding | None) -> None:
-        spaces = self._spaces
+        spaces = self.spaces
         if isinstance(event, Exec):
             spaces.exec(event.pid, event.time)
             spaces.processes[event.pid].comm = os.fsdecode(event.comm)
-            self._conditions.look(event.pid)
+            self.conditions.look(event.pid)
             if unwinding:
                 unwinding.began(event.pid)
         elif isinstance(event, Mmap):

@@ -41,6 +41,8 @@ class LaterRanks:
     def __init__(self, spaces: ProcessSpaces, conditions: Conditions) -> None:
         self._spaces, self._conditions = spaces, conditions
         self._next = 0.0
+        self._together: set[object] = set()
+        """Groups that had several such processes: the last one of them still counts."""
         self._tried: Counter[int] = Counter()
         self._vaddrs: dict[tuple[int, int] | str, int] = {}
         """Virtual address of the variable, by file; 0 for one without it."""
@@ -62,7 +64,8 @@ class LaterRanks:
         for pid, origin in self._conditions.without_rank():
             if origin.ancestors and origin.executable and pid in self._spaces.processes:
                 groups[origin.ancestors[0].pid, origin.executable].append(pid)
-        return [pid for group in groups.values() if len(group) > 1 for pid in group]
+        self._together.update(key for key, group in groups.items() if len(group) > 1)
+        return [pid for key, group in groups.items() if key in self._together for pid in group]
 
     def _look(self, pids: Iterable[int], until: float) -> bool:
         """Looks at processes until this time, those first that have had the fewest looks; whether that were all."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Mapping
 
 from ....converters.facts.frame_names import bare
 from ....converters.facts.wait_sites import Sites
@@ -42,7 +40,6 @@ from ..rows import Row
 from ..wakers import Wakers
 from .capture import Capture
 from .inner_ids import InnerIds
-from .lives import Lives
 from .lock_names import LockNames
 from .lock_places import joined, taken_in
 from .measures.lock_records import (
@@ -60,7 +57,7 @@ from .measures.lock_records import (
 from .measures.lock_records import (
     MUTEX as MUTEX_FLAG,
 )
-from .measures.protocol import Collector, Ended, GilWait, LockHolder, LockRows, LockWait
+from .measures.protocol import LockHolder, LockRows, LockWait
 from .names import Names
 from .stacks import Stacks
 
@@ -78,24 +75,8 @@ _TAKE_GIL, _DROP_GIL = "take_gil", "drop_gil"
 _FUTEX_CALL = re.compile(r"(__x64_sys_|__ia32_sys_|__do_sys_|__se_sys_)?(do_)?futex")
 """Functions of the kernel, one of which is on the stack of each wait for a futex."""
 
-_Wait = TypeVar("_Wait", LockWait, GilWait)
 Key = tuple[str, int, int]
 """`PROCESS`, `SHARED` or `KERNEL`; the process, or 0; the address, or the number of what is shared."""
-
-
-def lock_rows(collectors: Sequence[Collector], ended: Ended, lives: Lives, ours: set[int]) -> LockRows | None:
-    """Counts of locks that the measures have, with numbers of processes, without our own ones; None if they have
-    nothing."""
-    found = next((each for collector in collectors if (each := collector.locks(ended))), None)
-    gil = [wait for collector in collectors for wait in collector.gil(ended)]
-    if found is None and not gil:
-        return None
-    found = found or LockRows()
-    return replace(found, waits=_numbered(found.waits, lives, ours), gil=_numbered(gil, lives, ours))
-
-
-def _numbered(waits: Iterable[_Wait], lives: Lives, ours: set[int]) -> list[_Wait]:
-    return [wait._replace(row=row) for wait in waits for row in lives.rows([wait.row]) if row.origin.tgid not in ours]
 
 
 def locks_of(
@@ -270,6 +251,12 @@ class _Assembling:
     def _finish(self, key: Key, lock: LockTimes) -> None:
         parts = {key[2], *self._parts[key]}
         lock.queue, lock.queue_waits = max(self._found.queues.get((part, key[1]), (0, 0)) for part in parts)
+        for crowd in (found for part in parts if (found := self._found.crowds.get((part, key[1])))):
+            lock.judged += crowd.judged
+            lock.judged_time += crowd.judged_time
+            lock.alone += crowd.alone
+            lock.alone_time += crowd.alone_time
+            lock.busy += crowd.busy
         lock.taken_in = next((name for name, _ in self._taken[key].most_common(1)), "")
         waiters, holders = _longest(self._waiters[key].values()), _longest(self._holders[key].values())
         lock.waiters, lock.more_waiters = waiters[:MOST_THREADS], max(len(waiters) - MOST_THREADS, 0)

@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import struct
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from ....converters.model.remarks import TRACER
 from ...kernel.bpfobject import Object
 from ...kernel.run_times import Runs, RunTimes
 from ...outside.starting import KERNEL_TICKS, USER_TICKS, stat_of
@@ -20,7 +22,7 @@ WINDOW, PAUSE = 0.1, 0.4
 """Seconds of a window, and between two."""
 LEAST_WINDOWS = 3
 """Fewer windows do not tell what a trace costs: in one of them the traced threads may hardly have run."""
-SAMPLES, CALLS, WAKERS, LOCKS, IOCTLS, FAULTS, WAITS, OTHERS, TRACER = (
+SAMPLES, CALLS, WAKERS, LOCKS, IOCTLS, FAULTS, WAITS, OTHERS = (
     "samples",
     "calls",
     "wakers",
@@ -29,7 +31,6 @@ SAMPLES, CALLS, WAKERS, LOCKS, IOCTLS, FAULTS, WAITS, OTHERS, TRACER = (
     "page faults",
     "waits",
     "others",
-    "tracer",
 )
 """Parts of the cost. `WAITS` is all that the scheduler's events take: accounts, waits and their stacks."""
 _PARTS = {
@@ -87,6 +88,25 @@ class Window(NamedTuple):
         return sum(self.parts.values()) / self.whole if self.traced else 0.0
 
 
+def together(windows: Sequence[Window]) -> Window:
+    """Windows as a single one."""
+    parts = Counter[str]()
+    for each in windows:
+        parts.update(each.parts)
+    return Window(sum(each.traced for each in windows), parts, sum(each.length for each in windows))
+
+
+class Spent(NamedTuple):
+    """Cost of a trace, or of an interval of one; times in ns."""
+
+    parts: Mapping[str, float]
+    """Cost by part, with `TRACER`."""
+    traced: int
+    """Time of traced threads on cores."""
+    length: int
+    """Time for which it was measured."""
+
+
 class Meter:
     """Measures the cost of the programs of ``loaded``. `poll` is called several times a second."""
 
@@ -99,7 +119,8 @@ class Meter:
     ) -> None:
         """``helpers``: the tracer's other processes. ``stepped``: number of calls so far of functions at which the
         kernel steps."""
-        self._loaded, self._helpers, self._stepped, self._now = loaded, helpers, stepped, now
+        self._loaded, self._stepped, self._now = loaded, stepped, now
+        self._ours = Helpers(helpers)
         self._times = RunTimes(loaded.programs.values())
         self._next = 0.0
         self._began: tuple[Clocks, Mapping[str, Runs], int] | None = None
@@ -112,6 +133,8 @@ class Meter:
         """Time of each part in all windows since something was left out."""
         self._seen_traced = 0
         """Time of traced threads on cores in these windows."""
+        self._last = 0.0
+        """Second of these clocks."""
         self._windows = 0
         """Number of windows in which traced threads ran."""
         self._shares: dict[str, float] = {}
@@ -120,13 +143,15 @@ class Meter:
         """Cost so far, in ns."""
         self.traced = 0
         """Time of traced threads on cores up to now."""
+        self.length = 0
+        """Time for which it has measured, in ns."""
         self.problem = ""
         """Reason why the cost is not known; "" if it is."""
 
     def begin(self) -> None:
         """The trace begins."""
         self._before = self._clocks()
-        self._next = self._now()
+        self._next = self._last = self._now()
 
     def poll(self) -> Window | None:
         """Begins or ends a window if that is due; returns one that has ended."""
@@ -150,8 +175,22 @@ class Meter:
         return self._windows >= LEAST_WINDOWS
 
     def forget(self) -> None:
-        """Something was left out: what windows showed before is not what the rest costs."""
+        """Something was left out, or an interval begins: what windows showed before is not what the rest costs. It is
+        taken for that until the next window has ended."""
         self._seen, self._seen_traced = {}, 0
+
+    def hurry(self) -> None:
+        """The next window begins now."""
+        self._next = min(self._next, self._now())
+
+    def cut(self) -> Spent:
+        """An interval ends; returns its cost. A window that goes on counts in the next one."""
+        if self._shares and self._before:
+            self._add(self._clocks())
+        spent = Spent(self.parts, self.traced, self.length)
+        self.parts, self.traced, self.length = {}, 0, 0
+        self.forget()
+        return spent
 
     def finish(self) -> None:
         """The trace ends."""
@@ -160,6 +199,7 @@ class Meter:
         self._times.end()
         if self._shares and self._before:
             self._add(self._clocks())
+        self._before = None
 
     def _end(self, began: tuple[Clocks, Mapping[str, Runs], int]) -> Window:
         clocks, runs, stepped = began
@@ -183,6 +223,9 @@ class Meter:
         assert self._before, "the trace began"
         traced, own = max(after.traced - self._before.traced, 0), beyond_idle(self._before, after)
         self._before = after
+        now = self._now()
+        self.length += round((now - self._last) * _NSEC)
+        self._last = now
         self.traced += traced
         for name, share in self._shares.items():
             self.parts[name] = self.parts.get(name, 0.0) + share * traced
@@ -192,7 +235,25 @@ class Meter:
         now = time.monotonic_ns()
         cores = (_CORE.unpack(value) for value in self._loaded.find_map("core_times").percpu(0))
         traced = sum(total + (max(now - since, 0) if since else 0) for since, total in cores)
-        return Clocks(traced, time.process_time_ns() + sum(map(_cpu_of, self._helpers())), _idle())
+        return Clocks(traced, time.process_time_ns() + self._ours.time(), _idle())
+
+
+class Helpers:
+    """The tracer's other processes."""
+
+    def __init__(self, pids: Callable[[], Iterable[int]]) -> None:
+        self._pids = pids
+        self._times: dict[int, int] = {}
+        """Times on cores of those that ran at the last look, in ns."""
+        self._gone = 0
+        """Times of those that have ended since, as they were last seen."""
+
+    def time(self) -> int:
+        """Time on cores in ns of all of them so far, those that have ended included: it never becomes less."""
+        before, self._times = self._times, {pid: _cpu_of(pid) for pid in self._pids()}
+        # An id can come back.
+        self._gone += sum(ns for pid, ns in before.items() if self._times.get(pid, 0) < ns)
+        return self._gone + sum(self._times.values())
 
 
 def parts_of(programs: Mapping[str, Runs], stepped: int) -> dict[str, int]:

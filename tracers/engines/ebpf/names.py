@@ -14,7 +14,6 @@ from ....converters.model.states import RUNNABLE as WAITS_FOR_CORE
 from ...base.conditions import Condition
 from ...kernel.records import BLOCKED, ON_CPU, RUNNABLE, STATES, Origin, ThreadRecord
 from .capture import Capture
-from .objects import label
 
 BLOCKED_STATES = tuple(state for state in STATES if state not in ("preempted", "new"))
 
@@ -103,7 +102,7 @@ class Names:
     @staticmethod
     def object(origin: Origin, state: str) -> int:
         """Number of the object that a wait is on; 0 if it is not known, or none."""
-        return label(origin.object) if origin.object and not state.startswith(WAITS_FOR_CORE) else 0
+        return wait_objects.label(origin.object) if origin.object and not state.startswith(WAITS_FOR_CORE) else 0
 
     def times(self, record: ThreadRecord) -> ThreadTimes:
         """The thread's times, with its current phase counted up to the end."""

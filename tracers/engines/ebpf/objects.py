@@ -27,6 +27,7 @@ from ....converters.model.wait_objects import (
     WRITES,
     ObjectEnd,
     WaitObject,
+    label,
 )
 from ...base import procfs
 from ...base.filesystems import ANONYMOUS, PIPES, TERMINALS, name_of
@@ -133,6 +134,10 @@ class Objects:
             self._begin(self._unknown() | (self._links() - self._tried))
             if self._search:
                 self._go_on(until)
+
+    def others(self, number: int) -> set[int]:
+        """Processes at the other end of the object with this number (`label`), as far as it is known by now."""
+        return next((_others(each) for each in self._known.values() if each.made.id == number), set())
 
     def found(self, ids: Collection[int]) -> list[WaitObject]:
         """Objects with these ids, as `label` makes them."""
@@ -326,11 +331,6 @@ class Objects:
 def _ours() -> set[int]:
     """Processes that are no ends: this one and its helpers."""
     return {os.getpid(), *CLIENT.pids}
-
-
-def label(number: int) -> int:
-    """The number of an object in a profile: what pprof can hold."""
-    return number & (1 << 63) - 1
 
 
 def _others(known: _Object) -> set[int]:

@@ -8,9 +8,9 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from ....converters.model.remarks import Comment
-from ...base import procfs
 from ...base.conditions import Conditions
 from ...base.file_locks import FileLocks
 from ...base.interrupts import Interrupts
@@ -31,28 +31,28 @@ from .costing import Costing
 from .folding import Folding
 from .following import Following
 from .interpreters import Interpreters
-from .intervals import Intervals
 from .lives import Lives
-from .locks import lock_rows
+from .lock_rows import lock_rows
 from .measures.protocol import Collector, Ended, rows_of
 from .measures.recorded_spans import recorded_by
 from .measures.registry import has_waits
-from .objects import Objects, label
+from .newcomers import Newcomers
+from .peers import Peers
 from .preparing import Preparation, check_start, expect_files
 from .probes import Probes
 from .sliced import slices_by_process
 from .unwinding import Unwinding
+from .waited_for import WaitedFor
+
+if TYPE_CHECKING:
+    from .intervals import Intervals
 
 _POLL = 0.1
 """Seconds between two looks at the rings."""
 _QUIET = 0.004
 """Seconds after a look at the rings in which events do not wake us, so that many do not keep us busy."""
-_LOOK_SHARE = 0.1
-"""Maximum share of time spent looking for new processes of the scope: a host may have thousands."""
 _MEANWHILE = 0.05
 """Maximum seconds spent on following processes between two looks at the rings and tables."""
-_ADOPT_SLICE = 0.05
-"""Seconds spent on reading maps of processes between two looks at the rings."""
 
 
 class Session:
@@ -75,7 +75,6 @@ class Session:
         self._following = Following(self._scope, self._spaces, self._conditions, self._to_adopt)
         self._notes: list[Comment] = []
         self._costing = Costing(engine, budget, self._own_processes)
-        self._next_look = 0.0
         self._bounds: Bounds | None = None
         """Once the trace begins."""
         self._folding: Folding | None = None
@@ -90,13 +89,13 @@ class Session:
         if options.user_stacks and options.unwind_bytes:
             self._unwinding = Unwinding(engine, self._spaces, options.unwind_bytes)
         self._interpreters = Interpreters(engine, self._spaces, self._unwinding)
-        self._objects = Objects()
+        self._objects = WaitedFor()
+        self._newcomers = Newcomers(engine, self._following, Peers(engine, self._objects, self._own_processes))
 
-    def cut_every(self, seconds: float, publish: Callable[[Capture], None], writers: int) -> None:
-        """Every so many seconds, `run` calls ``publish`` with the last interval, in one of ``writers`` processes; what
+    def cut_into(self, intervals: Intervals, publish: Callable[[Capture], None]) -> None:
+        """Cuts the trace: at the end of each interval, `run` calls ``publish`` with it, in a process of its own; what
         it returns is then the rest."""
-        self.intervals = Intervals(self._engine, seconds, writers)
-        self._publish = publish
+        self.intervals, self._publish = intervals, publish
 
     def _prepare(self, unwinding: Unwinding, interrupts: Interrupts, progress: Progress | None, wait: bool) -> None:
         """Prepares tables for the first processes before the trace begins."""
@@ -152,7 +151,7 @@ class Session:
                 self._poll(sink)
                 part = self._keep_within(bounds, sink, part, on_poll)
             self._file_locks.finish()
-            self._notes += self._costing.finish()
+            self._costing.finish()
             if not interrupts.requested and ends.reached():
                 await_last_switches(self._engine, sink)
             if self.intervals and (at := self.intervals.withdraw()):
@@ -182,7 +181,7 @@ class Session:
     def _finish(self, sink: RecordSink, records: list[ThreadRecord], part: Part, progress: Progress | None) -> Capture:
         if progress:
             progress.ended(stacks=len(sink.stacks))
-        self._follow(self._process_events.poll(final=True) if self._process_events else ())
+        self._following.follow(self._process_events.poll(final=True) if self._process_events else (), self._unwinding)
         self._catch_up(sink)
         self._interpreters.finish()
         self._objects.finish()
@@ -194,6 +193,7 @@ class Session:
             self.intervals.note(threads)
         # A program that ran when the others were stopped may have counted a switch that came a little later.
         end = max(self._engine.stopped, *(record.end for record in threads), 0)
+        self._costing.cut(end)
         capture = self._capture(sink, threads, part, end)
         if self._process_events:
             self._process_events.close()
@@ -206,6 +206,7 @@ class Session:
             # Waits for programs that began before the boundary.
             bounds.patiently(functools.partial(collector.read, engine.object))
         without_event = engine.without_event(at)
+        self._costing.cut(at)
         engine.consume()
         self._follow_processes()
         self._catch_up(sink)
@@ -226,6 +227,7 @@ class Session:
         if self._folding:
             self._folding.reset()
         self._file_locks.next()
+        self._newcomers.cut(at)
         self._following.forget(threads)
         lost = self._process_events.lost if self._process_events else 0
         return Part(at, part.wall + at - part.began, engine.counters(), lost)
@@ -245,7 +247,7 @@ class Session:
             self._unwinding.begin()
         if bounded and not seeds:
             raise self._scope.untraceable()
-        self._take_in(seeds)
+        self._newcomers.take_in(seeds)
         self._costing.begin()
         return Part(self._engine.began, wall, counters)
 
@@ -269,45 +271,14 @@ class Session:
             self._unwinding.poll()
         self._interpreters.poll()
         self._objects.poll()
-        if self._scope.grows and time.monotonic() >= self._next_look:
-            self._look_for_newcomers()
-        self._adopt_some()
-        for collector in self._engine.options.collectors:
-            self._to_adopt.extend(pid for pid in collector.newcomers() if pid not in self._spaces.processes)
+        self._newcomers.poll(lambda: self._unwinding.loader.pids if self._unwinding else ())
         self._conditions.poll()
         self._file_locks.poll()
         self._costing.poll()
 
-    def _look_for_newcomers(self) -> None:
-        begin = time.monotonic()
-        self._scope.tgids &= set(procfs.pids())
-        if self._unwinding:
-            self._scope.ours |= self._unwinding.loader.pids
-        if newcomers := self._scope.newcomers():
-            self._scope.tgids |= newcomers
-            self._take_in(self._engine.seed())
-        end = time.monotonic()
-        self._next_look = end + (end - begin) / _LOOK_SHARE
-
-    def _take_in(self, threads: list[tuple[int, int]]) -> None:
-        known = self._spaces.processes
-        tgids = {tgid for _, tgid in threads}
-        self._to_adopt.extend(sorted(tgids - known.keys()))
-        # Mappings of known processes were read before the trace began, but not their conditions.
-        self._conditions.look_soon(sorted(tgids & known.keys()))
-        if len(self._to_adopt) <= 64:
-            self._adopt_some()
-
-    def _adopt_some(self) -> None:
-        until = time.monotonic() + _ADOPT_SLICE
-        while self._to_adopt and time.monotonic() < until:
-            self._following.adopt(self._to_adopt.popleft())
-
     def _follow_processes(self) -> None:
-        self._follow(self._process_events.poll() if self._process_events else (), consuming=True)
-
-    def _follow(self, events: Iterable[Event], *, consuming: bool = False) -> None:
-        self._following.follow(self._meanwhile(events) if consuming else events, self._unwinding)
+        events = self._process_events.poll() if self._process_events else ()
+        self._following.follow(self._meanwhile(events), self._unwinding)
 
     def _meanwhile(self, events: Iterable[Event]) -> Iterator[Event]:
         """The events. While they are taken in, the rings are read and the tables drained: files of processes that begin
@@ -363,7 +334,11 @@ class Session:
             elif pid < NO_PID:
                 self._spaces.adopt(pid)
         traced = {record.thread.key.tgid for record in threads}
-        remarks = [*self._scope.remarks(traced), *(self.intervals.remarks() if self.intervals else ())]
+        remarks = [
+            *self._newcomers.remarks(part.began),
+            *self._scope.remarks(traced),
+            *(self.intervals.remarks() if self.intervals else ()),
+        ]
         return Capture(
             part.began,
             end,
@@ -377,7 +352,12 @@ class Session:
             (self._process_events.lost if self._process_events else 0) - part.lost_process_events,
             lives,
             self._spaces,
-            [*self._notes, *remarks, *(remark for collector in collectors for remark in collector.remarks())],
+            [
+                *self._notes,
+                *self._costing.told,
+                *remarks,
+                *(remark for collector in collectors for remark in collector.remarks()),
+            ],
             self._launch.poll() if self._launch else None,
             ends,
             self._unwinding.counts if self._unwinding else None,
@@ -391,7 +371,7 @@ class Session:
             locks,
             self._interpreters.found(),
             [answer for collector in collectors for answer in collector.answers()],
-            objects=self._objects.found({label(row.origin.object) for row in rows}),
+            objects=self._objects.found(rows),
             file_locks=self._file_locks.found(traced, part.began, end),
             pressure=self._conditions.pressure(),
             group_limits=self._conditions.group_limits.found(),

@@ -9,11 +9,11 @@ from ....converters.model.states import BLOCKED
 from ..rows import Row
 from .lives import Lives
 from .measures.protocol import Collector, Ended
-from .measures.slices import Slices
 
 if TYPE_CHECKING:
     from ....converters.model.slices import ThreadSlices
     from .capture import Capture
+    from .measures.slices import Slices
     from .names import Names
     from .stacks import Stacks
 

@@ -10,8 +10,9 @@ from operator import attrgetter
 
 from ....converters.base.units import plural
 from ....converters.model import Frame, Stack
+from ....converters.model.losses import NOT_TAKEN
 from ...base.progress import MANY, Progress
-from ...kernel.records import ENDS, LOST, NEW, OTHER, OTHER_STACKS, RUNNING
+from ...kernel.records import ENDS, LOST, NEW, OTHER, OTHER_STACKS, RUNNING, STACK_SHED
 from ...symbols.kallsyms import Kallsyms
 from ...symbols.lines import LineTool
 from ...symbols.process import NOW
@@ -25,9 +26,10 @@ _NO_STACK = Frame("[no stack]", "other")
 _UNREPORTED = Frame("[switch not reported]", "other")
 _NOT_BEGUN = Frame("[not started yet]", "other")
 _NOT_SAMPLED = Frame("[not sampled]", "other")
+_NOT_TAKEN = Frame(NOT_TAKEN, "other")
 _STANDING_FOR = {OTHER_STACKS: (Frame("[other stacks]", "other"),), LOST: (Frame("[lost]", "other"),)}
 _SCHEDULE = "__schedule"
-_UNNAMED = re.compile(r"\[(?!stack lost|no stack|not started|not sampled|switch not|other stacks|lost)")
+_UNNAMED = re.compile(r"\[(?!stack lost|stack not taken|no stack|not started|not sampled|switch not|other stacks|lost)")
 """The symboliser's names for frames without a symbol: [libfoo.so+0x1a2b], [anon], [unmapped], …"""
 _NO_TABLE, _NO_RULE = ENDS.index("no unwind table"), ENDS.index("no unwind rule")
 _STARTS = ("_start", "__clone", "clone", "__clone3", "clone3")
@@ -173,6 +175,8 @@ class Stacks:
                 frames += found
                 if end := self._end(wanted, walked):
                     self.ends[ENDS[end]] += 1
+            elif wanted == STACK_SHED:
+                frames += (_NOT_TAKEN,)
             elif wanted:
                 frames += (_LOST_STACK,)
                 self.missing += 1

@@ -11,10 +11,6 @@ from ...base.scope import Scope
 from ...outside.reads import Memory
 from ..protocol import EngineUnavailable
 
-_FLAGS = 6
-"""Place of a thread's flags in /proc/PID/stat, behind its name."""
-_PF_KTHREAD = 0x00200000
-"""include/linux/sched.h."""
 _CLOSED = "this user may not look into"
 _DEBUGGED = "is being debugged"
 _KERNEL = "is a thread of the kernel"
@@ -37,7 +33,7 @@ def require_access(scope: Scope) -> None:
 
 def obstacle(pid: int) -> str:
     """Reason why nobody can sample a process, root included; "" if somebody can."""
-    if _is_of_kernel(pid):
+    if procfs.is_of_kernel(pid):
         return f"process {pid} ({_name(pid)}) {_KERNEL}: it has no user stack"
     for tid in procfs.tids(pid):
         if tracer := _tracer(pid, tid):
@@ -71,15 +67,6 @@ def _is_open(pid: int) -> bool:
     finally:
         memory.close()
     return True
-
-
-def _is_of_kernel(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
-    except OSError:  # gone
-        return False
-    return len(fields) > _FLAGS and bool(int(fields[_FLAGS]) & _PF_KTHREAD)
 
 
 def _tracer(pid: int, tid: int) -> int:

@@ -1,35 +1,39 @@
 from __future__ import annotations
 
 import pytest
-from compare_profiles import run
-from stallscope.converters.facts import thresholds
-from stallscope.converters.model import Frame, Profile, Sample, ValueType
-from stallscope.converters.model.calls import CallTimes
+from compare_profiles import run, runs
+from stallscope.converters.model import Profile, ValueType
 from stallscope.converters.model.processes import ProcessTimes
-from stallscope.converters.model.states import RUNNING
+from stallscope.converters.model.slices import SliceSpent, ThreadSlices
+from stallscope.converters.rules.verdict import IDLE
 from stallscope.converters.scan.compare.comparing import compare
 from stallscope.converters.scan.compare.telling import lines
-from summary_profiles import SECOND, empty
+from summary_profiles import MS, SECOND, empty
 from verdict_profiles import FSYNC, one
 
 
 def test_known_difference() -> None:
-    made = compare([run(100)], [run(400, shift=3)])
+    made = compare(runs(100), runs(400))
+    assert made.judged
     assert made.first is not None
     assert (made.first.key.kind, made.first.key.frames) == ("lock", ("step", "train"))
     assert made.first.difference == pytest.approx(0.3, abs=0.005)
-    assert 0 < made.first.margin < 0.01
+    assert made.first.welch
+    assert 0 < made.first.welch.margin < 0.01
+    assert made.tested == 2
     assert {each.key.kind for each in made.told} == {"lock", "cpu"}
     assert sum(each.difference for each in made.told) == pytest.approx(0)
-    assert next(lines(made)).startswith(
-        "Most of what is new is train: lock in step → train │ futex_wait: 0.10 → 0.40 s"
+    assert next(lines(made)) == (
+        "In each second, train is 0.30 ± 0.00 s longer waiting for a lock in step → train │ futex_wait "
+        "(0.10 → 0.40 s, all its threads together): differs (p < 0.0001). It is 0.30 ± 0.00 s shorter on a core."
     )
 
 
 def test_equal_runs_have_no_difference() -> None:
-    made = compare([run(100)], [run(100, shift=4)])
+    made = compare(runs(100), runs(100))
     assert not made.changes
-    assert next(lines(made)) == "Nothing takes more time than before, beyond noise."
+    assert made.tested == 2
+    assert next(lines(made)) == "Nothing takes more time than before, beyond the noise between runs."
 
 
 def test_length_and_pids_do_not_matter() -> None:
@@ -39,7 +43,7 @@ def test_length_and_pids_do_not_matter() -> None:
 
 
 def test_one_process_more() -> None:
-    made = compare([run(100)], [run(100, pids=(7, 8))])
+    made = compare(runs(100), runs(100, pids=(7, 8)))
     assert [(each.process, each.before, each.after) for each in made.processes] == [("train", 1, 2)]
     assert {each.key.kind for each in made.told} == {"lock", "cpu"}
 
@@ -51,41 +55,74 @@ def test_ranks_are_matched_by_number() -> None:
         profile.slices[1] = run(slow, pids=(pids[1],)).slices[0]
         return profile
 
-    made = compare([of(100, (7, 8))], [of(500, (22, 21))])
+    made = compare([of(100 + i, (7, 8)) for i in range(3)], [of(500 + i, (22, 21)) for i in range(3)])
     assert made.first is not None
     assert {each.key.rank for each in made.told} == {1}
-    assert "train (rank 1): lock" in next(lines(made))
+    assert "train (rank 1) is 0.40 ± 0.00 s longer waiting for a lock" in next(lines(made))
 
 
-@pytest.mark.parametrize("enough", [False, True])
-def test_few_intervals_cannot_tell(enough: bool) -> None:
-    number = thresholds.COMPARED_INTERVALS - (not enough)
-    made = compare([run(100, slices=number)], [run(400, slices=number)])
-    assert made.judged is enough
-    assert bool(made.told) is enough
-    assert next(lines(made)).startswith("Change cannot be told from noise") is not enough
+@pytest.mark.parametrize(("before", "after"), [(1, 1), (2, 2), (2, 3), (9, 2)])
+def test_few_runs_cannot_tell(before: int, after: int) -> None:
+    """Calls nothing a change, however many slices they have, and however much they differ."""
+    made = compare(runs(100, before, slices=50), runs(900, after, slices=50))
+    assert not made.judged
+    assert not made.tested
+    assert {each.chance for each in made.changes} == {None}
+    assert not any(each.is_change for each in made.changes)
+    assert made.first, "it is told all the same"
+    first, second, *_ = lines(made)
+    assert first.startswith("In each second, train is 0.80 s longer waiting for a lock")
+    assert "differs" not in first
+    assert "nobody can tell a change from the noise between runs: take at least 3 runs of each" in second
+    assert second.endswith("trace-scan --compare A1,A2,A3 B1,B2,B3")
+    assert second.startswith("With one run on each side " if before == 1 else f"With {before} runs before and {after} ")
 
 
-def test_runs_of_a_side_are_put_together() -> None:
-    made = compare([run(100, slices=4), run(100, slices=4)], [run(400, slices=4), run(400, slices=4)])
-    assert made.intervals == (8, 8)
-    assert made.first is not None
-    assert not any("One run" in line for line in lines(made))
-    assert any("One run" in line for line in lines(compare([run(100)], [run(400)] * 2)))
+def test_slices_of_a_run_are_no_evidence() -> None:
+    """Many slices that differ by chance from those of other runs, as a phase does that is slow in a whole run."""
+    made = compare([run(ms, slices=50) for ms in (100, 300, 120)], [run(ms, slices=50) for ms in (280, 310, 190)])
+    assert made.judged
+    assert made.changes
+    assert not made.told
+
+
+def test_a_run_without_slices_does_not_count() -> None:
+    made = compare([*runs(100, 2), Profile([ValueType("wall", "nanoseconds")], duration_ns=SECOND)], runs(400))
+    assert (made.runs, made.sliced, made.judged) == ((3, 3), (2, 3), False)
+    assert any("Before: 3 runs (2 with slices), 21.0 s; after: 3 runs, 30.0 s." in line for line in lines(made))
 
 
 @pytest.mark.parametrize(("more", "told"), [(19, False), (21, True)])
 def test_smallest_difference(more: int, told: bool) -> None:
-    assert bool(compare([run(100)], [run(100 + more)]).told) is told
+    assert bool(compare(runs(100), runs(100 + more)).told) is told
 
 
-def test_outlier_is_noise() -> None:
-    after = run(100)
-    waits = after.slices[0].spent[0]
-    waits.times = (SECOND, *waits.times[1:])
-    made = compare([run(100)], [after])
+def test_a_run_that_stands_out_is_noise() -> None:
+    made = compare(runs(100), [*runs(100, 2), run(900)])
     assert made.changes
     assert not made.told
+
+
+def test_what_is_more_than_noise_comes_first() -> None:
+    def of(before: int, other: int) -> Profile:
+        made = run(before)
+        made.slices += run(other, name="other", pids=(8,)).slices
+        return made
+
+    made = compare([of(100 + i, ms) for i, ms in enumerate((1, 500, 900))], [of(150 + i, 900) for i in range(3)])
+    assert [each.key.process for each in made.changes] == ["train", "train", "other", "other"]
+
+
+def test_idling_comes_last() -> None:
+
+    def of(ms: int) -> Profile:
+        made = run(100)
+        made.slices.append(ThreadSlices("a", "a", 8, 8, SECOND, 0, [SliceSpent(IDLE, (ms * MS,) * 10)]))
+        return made
+
+    one, other = of(100), of(900)
+    other.slices[0] = run(200).slices[0]
+    assert [each.key.kind for each in compare([one], [other]).changes] == ["lock", "cpu", IDLE]
 
 
 def test_an_edited_script_matches_itself() -> None:
@@ -94,56 +131,11 @@ def test_an_edited_script_matches_itself() -> None:
     made = compare([before], [after])
     assert made.first is not None
     assert made.first.key.frames == ("step", "take")
-    assert (made.first.before, made.first.after) == (pytest.approx(0.1, abs=0.01), pytest.approx(0.4, abs=0.01))
+    assert (made.first.before.rate, made.first.after.rate) == (
+        pytest.approx(0.1, abs=0.01),
+        pytest.approx(0.4, abs=0.01),
+    )
     assert not compare([before], [run(100, place=("train.py:52 step", "lock.py:7 take"))]).changes
-
-
-def running(name: str, ns: int, line: int = 1, script: str = "") -> Profile:
-    """A process that runs in a function of Python, which has the kernel do something."""
-    profile = Profile([ValueType("wall", "nanoseconds")], duration_ns=10 * SECOND)
-    frames = (Frame("main"), Frame(name, "python", file="train.py", line=line), Frame("do_syscall_64", "kernel"))
-    labels = (("pid", 7), ("process", "python"), ("state", RUNNING), ("tid", 7))
-    profile.samples = [Sample(frames, (ns,), labels), Sample(frames, (ns,), (*labels[:2], ("state", "interruptible")))]
-    profile.processes = [ProcessTimes(7, "python", script=script)] if script else []
-    return profile
-
-
-def test_functions_that_run() -> None:
-    """Leaves out waits, and frames of the kernel; tells what grows and what shrinks, the most first."""
-    made = compare([running("step", SECOND)], [running("step", 4 * SECOND, line=9)])
-    (moved,) = made.functions
-    assert moved[:3] == ("python", None, "step")
-    assert (moved.before, moved.after, moved.difference) == pytest.approx((0.1, 0.4, 0.3))
-    both = compare([running("old", SECOND)], [running("new", 4 * SECOND)]).functions
-    assert [(each.name, round(each.difference, 6)) for each in both] == [("new", 0.4), ("old", -0.1)]
-    assert not compare([running("step", SECOND)], [running("step", SECOND)]).functions
-
-
-def test_several_runs_are_no_longer_than_one() -> None:
-    assert not compare([running("step", SECOND)], [running("step", SECOND)] * 3).functions
-
-
-def test_scripts_are_told_apart() -> None:
-    made = compare([running("f", SECOND, script="a.py")], [running("f", SECOND, script="b.py")])
-    assert {each.process for each in made.functions} == {"python a.py", "python b.py"}
-
-
-def calling(total: int, unfinished: int = 0) -> Profile:
-    profile = Profile([ValueType("wall", "nanoseconds")], duration_ns=10 * SECOND)
-    profile.calls = [
-        CallTimes("ncclAllReduce", "", pid, "train", 10, total, 1, total, open_time=unfinished) for pid in (7, 8)
-    ]
-    profile.processes = [ProcessTimes(pid, "train", ranks={"rank": str(pid - 7)}) for pid in (7, 8)]
-    return profile
-
-
-def test_calls() -> None:
-    """Finished and unfinished ones, by rank."""
-    made = compare([calling(SECOND)], [calling(2 * SECOND, unfinished=SECOND)])
-    assert [each[:3] for each in made.calls] == [("train", 0, "ncclAllReduce"), ("train", 1, "ncclAllReduce")]
-    assert [each.before for each in made.calls] == pytest.approx([0.1, 0.1])
-    assert [each.after for each in made.calls] == pytest.approx([0.3, 0.3])
-    assert not compare([calling(SECOND)], [calling(SECOND)]).calls
 
 
 def test_verdicts_are_of_both_sides() -> None:

@@ -5,13 +5,17 @@ from dataclasses import replace
 from itertools import takewhile
 
 import pytest
-from compare_profiles import run
+from compare_profiles import run, runs, side, with_steps
 from scans import HOSTILE
 from stallscope.converters.facts import thresholds
 from stallscope.converters.model import Profile, ValueType
+from stallscope.converters.model.locks import PROCESS
 from stallscope.converters.rules.verdict import IDLE
-from stallscope.converters.scan.compare.comparing import Change, Comparison, Moved, Row, compare
+from stallscope.converters.scan.compare.changes import Change
+from stallscope.converters.scan.compare.comparing import Comparison, Row, compare
 from stallscope.converters.scan.compare.intervals import Key
+from stallscope.converters.scan.compare.locks import LockChange, LockKey, LockSide
+from stallscope.converters.scan.compare.moved import Moved
 from stallscope.converters.scan.compare.telling import lines, to_json
 from stallscope.converters.scan.compare.verdicts import Held, Pair
 from summary_profiles import SECOND
@@ -35,7 +39,7 @@ def test_report_fits_a_screen() -> None:
     assert len(list(lines(compare([one], [other])))) <= 40
 
 
-NONE = Comparison((SECOND, SECOND), (10, 10), (2, 2), (), (), (), ())
+NONE = Comparison((SECOND, SECOND), (10, 10), (3, 3), (3, 3), (), (), (), ())
 
 
 def table(made: Comparison, head: str) -> list[str]:
@@ -110,8 +114,10 @@ def test_no_table_is_longer_than_its_limit() -> None:
     moved = tuple(Moved("train", i, "f", 0.0, 1.0) for i in range(number))
     rows = tuple(Row("train", i, 1, 2) for i in range(number))
     pairs = tuple(Pair("train", i, None, HELD) for i in range(number))
-    changes = tuple(Change(Key("train", i, "lock"), 0.1, 0.4, 0.0, None) for i in range(number))
-    made = replace(NONE, runs=(1, 1), changes=changes, functions=moved, calls=moved, processes=rows, verdicts=pairs)
+    changes = tuple(Change(Key("train", i, "lock"), side(0.1), side(0.4)) for i in range(number))
+    made = replace(
+        NONE, runs=(1, 1), sliced=(1, 1), changes=changes, functions=moved, calls=moved, processes=rows, verdicts=pairs
+    )
     told = list(lines(made))
     assert len(table(made, "  Before")) == thresholds.COMPARED_ROWS == 10
     assert len(table(made, "Functions")) == thresholds.COMPARED_MOVED == 4
@@ -121,6 +127,70 @@ def test_no_table_is_longer_than_its_limit() -> None:
     assert all(len(to_json(made)[key]) == number for key in ("changes", "functions", "calls", "verdicts", "processes"))
 
 
-def test_too_few_intervals_are_told() -> None:
-    made = replace(NONE, intervals=(10, 3))
-    assert next(lines(made)) == ("Change cannot be told from noise: 3 intervals on one side, at least 8 are needed.")
+def test_tables_that_do_not_fit_a_screen_are_cut_at_its_end() -> None:
+    """Steps come first, calls last; how many processes there are is above all."""
+    before, after = run(100), run(400)
+    for i in range(9):
+        with_steps(before, name=f"f{i}", pid=i)
+        with_steps(after, 20, 60, name=f"f{i}", pid=i)
+    moved = tuple(Moved("train", i, "f", 0.0, 1.0) for i in range(40))
+    pairs = tuple(Pair("train", i, None, HELD) for i in range(40))
+    changes = tuple(Change(Key("train", i, "lock"), side(0.1), side(0.4)) for i in range(40))
+    rows = tuple(Row("train", i, 1, 2) for i in range(40))
+    none = LockSide(0.0, 0.0)
+    key = LockKey("train", None, PROCESS, "mutex", "table", ())
+    locked = tuple(LockChange(key._replace(rank=i), none, none) for i in range(40))
+    steps = compare([before], [after]).steps
+    made = replace(
+        NONE,
+        changes=changes,
+        functions=moved,
+        calls=moved,
+        processes=rows,
+        verdicts=pairs,
+        steps=steps,
+        locks=locked,
+        runs=(1, 1),
+        sliced=(1, 1),
+    )
+    told = list(lines(made))
+    assert len(told) == 40
+    assert len(table(made, "Steps")) == 9
+    assert len(table(made, "  Before")) == 10
+    assert len(table(made, "Locks")) == 4
+    assert len(table(made, "Verdicts")) == 2
+    assert not any(line.startswith(("Functions", "Calls")) for line in told)
+    assert [i for i, line in enumerate(told) if "process before" in line] == [4, 5, 6]
+
+
+def test_one_run_of_each_has_the_range_of_its_slices() -> None:
+    told = list(lines(compare([run(100)], [run(400)])))
+    head = next(i for i, line in enumerate(told) if line.startswith("  Before"))
+    assert told[head] == "  Before    After   Change  Slices before  Slices after  What"
+    assert "    0.10     0.40    +0.30  0.10-0.10      0.40-0.41     train: lock in step → train │ futex_wait" in told
+
+
+def test_several_runs_of_each_have_their_range() -> None:
+    made = compare([run(100), run(200)], [run(400), run(450)])
+    (row, *_) = [line for line in table(made, "  Before    After   Change  Runs before") if "lock" in line]
+    assert row.startswith("    0.15     0.43    +0.28  0.10-0.20      0.40-0.45     train: lock")
+
+
+def test_tested_runs_have_a_margin_and_a_probability() -> None:
+    made = compare(runs(100), [run(ms) for ms in (350, 400, 460)])
+    (row, *_) = [line for line in table(made, "  Before    After   Change      ±  Test") if "lock" in line]
+    assert row == "    0.10     0.40    +0.30   0.14  differs (p = 0.022)   train: lock in step → train │ futex_wait"
+    change = next(each for each in to_json(made)["changes"] if each["kind"] == "lock")
+    assert change["is_change"]
+    assert change["chance"] == pytest.approx(0.0216, abs=0.001)
+    assert change["runs"][1] == pytest.approx([0.35, 0.40, 0.46], abs=0.001)
+    assert change["slices"][0] == pytest.approx([0.095, 0.106])
+    assert to_json(made)["tested"] == 2
+
+
+def test_shares_that_are_the_same_are_told_as_times() -> None:
+    """More threads are held up for the same share of their time."""
+    made = replace(NONE, verdicts=(Pair("train", 1, HELD, HELD._replace(rate=0.8)),))
+    assert table(made, "Verdicts that differ") == [
+        "  train (rank 1): lock in step → take │ futex_wait, 0.20 s per s, now 0.80 s per s"
+    ]

@@ -81,6 +81,18 @@ def test_smallest_difference(more: float, differs: bool) -> None:
     assert Pair("train", None, held, after).differs is differs
 
 
+def test_runs_that_overlap_do_not_differ() -> None:
+    """One of three waits as long as one of the other side."""
+    before, after = [[ranks(seconds, 0) for seconds in side] for side in ((6, 7, 8), (9, 10, 10))]
+    assert verdict_pairs(before, after)[0].differs
+    after[0] = ranks(7, 0)
+    pair, *_ = verdict_pairs(before, after)
+    assert pair.before
+    assert pair.before.rate == pytest.approx(0.7)
+    assert pair.overlaps
+    assert not pair.differs
+
+
 def test_slight_verdicts_that_change_do_not_matter() -> None:
     held = Held("lock", TAKES, "", 0.01, 0.5)
     assert not Pair("train", None, held, held._replace(kind="io")).differs

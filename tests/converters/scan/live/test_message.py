@@ -6,6 +6,7 @@ from dataclasses import replace
 from scans import HOSTILE, scanned_host, three_troubles
 from stallscope.converters.facts import thresholds
 from stallscope.converters.model import Frame, Profile
+from stallscope.converters.model.remarks import Shed
 from stallscope.converters.scan.conditions.holding import Holding
 from stallscope.converters.scan.live.message import Message, message_of, read
 from stallscope.converters.scan.report import report_of
@@ -42,6 +43,8 @@ def test_notes() -> None:
     holding = (Holding("app", 1, "io", ()),)
     message = sent(profile, holding=holding, kept=("a.d",), notes=("full",))
     assert message.notes == ["when: app (pid 1): verdict io", "kept a.d", "full", "lost: 1 interval"]
+    profile.comments.append(Shed("locks", SECOND, 0, 0, (), 0))
+    assert sent(profile).notes == ["lost: 1 interval", "from second 1.0 on: without locks"]
 
 
 def test_threads_frames_and_rows_are_limited() -> None:

@@ -20,12 +20,12 @@ def test_the_matrix_has_all_waiting() -> None:
 
 
 def test_a_large_matrix_is_cut() -> None:
-    nodes = tuple(Named("process", f"p{i}", "", i + 1, 0, True, 100 - i, 0) for i in range(60))
-    ends = {(i, (i + 1) % 60): 100 - i for i in range(60)}
+    nodes = tuple(Named("process", f"p{i}", "", i + 1, 0, True, 100 - i, 0) for i in range(90))
+    ends = {(i, (i + 1) % 90): 100 - i for i in range(90)}
     made = tables.matrix(Blocking("process", sum(ends.values()), 0, nodes, ends), {})
     assert made is not None
-    assert made["names"][-1] == "20 others"
-    assert len(made["names"]) == tables.NODES + 1
+    assert made["names"][-1] == "27 others"
+    assert len(made["names"]) == tables.NODES + 1 == 64
     assert sum(time for _, _, time in made["cells"]) == sum(ends.values())
 
 

@@ -8,6 +8,7 @@ import pytest
 from scans import HOSTILE, scanned_host, three_troubles
 from stallscope.converters.facts import thresholds
 from stallscope.converters.model import Profile
+from stallscope.converters.model.remarks import Shed, TraceCost
 from stallscope.converters.scan.conditions.holding import Holding
 from stallscope.converters.scan.report import report_of
 from stallscope.converters.scan.watch.line import Interval, stamp
@@ -72,6 +73,20 @@ def test_what_was_kept_and_why_and_what_was_lost() -> None:
     data = made.to_json()
     assert (data["kept"], data["notes"], data["lost"]) == (["x.d", "y\n.pb.gz"], ["a note"], {"intervals": 3})
     assert [each["pid"] for each in data["when"]] == [1]
+
+
+def test_what_it_cost_is_told_if_it_is_more_than_the_budget_and_what_is_left_out() -> None:
+    profile = three_troubles()
+    profile.comments.append(TraceCost(60, 1000, (("waits", 60),), 60_000, 1000))
+    made = interval(profile)
+    assert "cost" not in made.text()
+    assert (made.to_json()["cost"]["share"], made.to_json()["shed"]) == (0.06, [])
+    profile.comments[-1] = TraceCost(60, 1000, (("waits", 60),), 50_000, 1000)
+    profile.comments.append(Shed("locks", 0, 0, 0, (), 0, 0, 2 * SECOND))
+    made = interval(profile)
+    more = "tracing cost 6.0 % of the traced processes' time, more than the budget of 5 %"
+    assert made.text().endswith(f" | {more} | since 2.00 s before this interval: without locks")
+    assert made.to_json()["shed"][0]["at_ns"] == -2 * SECOND
 
 
 def test_hostile_names_control_nothing() -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 from stallscope.converters.model.origins import ENVIRONMENT, MEMORY
@@ -68,6 +69,19 @@ def test_they_are_seen_while_a_trace_runs(monkeypatch: pytest.MonkeyPatch) -> No
         conditions.later = None
     found = conditions.finish(pids)  # the processes are gone
     assert {pid: int(found[pid].ranks["rank"]) for pid in pids} == pids
+
+
+def test_the_last_one_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time is enough for one of two; then the other one is alone without a rank."""
+    monkeypatch.setattr(later_ranks, "_BETWEEN", 0.0)
+    with forked(2, BY_ENVIRON) as pids:
+        conditions = looked(pids)
+        times = iter((0.0, 0.0, 1.0, *[2.0] * 9))
+        monkeypatch.setattr(later_ranks, "time", SimpleNamespace(monotonic=lambda: next(times)))
+        conditions.later.poll()  # type: ignore[union-attr]
+        assert len(conditions.without_rank()) == 1
+        conditions.later.poll()  # type: ignore[union-attr]
+        assert not conditions.without_rank()
 
 
 def test_what_they_were_started_with_counts() -> None:

@@ -11,7 +11,7 @@ from stallscope.converters.model.locks import KERNEL, OWNER, PROCESS, SHARED, WA
 from stallscope.converters.model.wakers import SEPARATOR
 from stallscope.tracers.base import procfs
 from stallscope.tracers.engines.ebpf import locks as module
-from stallscope.tracers.engines.ebpf.locks import kernel_kind, lock_rows, locks_of
+from stallscope.tracers.engines.ebpf.locks import kernel_kind, locks_of
 from stallscope.tracers.engines.ebpf.measures.lock_objects import OBJECT, LockObject
 from stallscope.tracers.engines.ebpf.measures.lock_records import (
     FLAGS_SHIFT,
@@ -23,7 +23,6 @@ from stallscope.tracers.engines.ebpf.measures.lock_records import (
     UNREADABLE,
 )
 from stallscope.tracers.engines.ebpf.measures.protocol import (
-    GilWait,
     LockHolder,
     LockRows,
     LockSum,
@@ -267,23 +266,6 @@ def test_shared_memory_that_was_gone_is_counted() -> None:
     assert lost == {UNREADABLE: 1}
     locks([wait(8, kind=0)], lost=lost, unreadable={(7, ADDRESS)})
     assert lost == {UNREADABLE: 0}
-
-
-def test_our_own_waits_are_left_out() -> None:
-    lives: Any = SimpleNamespace(rows=list)
-    waits = [wait(), wait(tid=20, tgid=20)]
-    of_python = [GilWait(each.row, 0, each.sum) for each in waits]
-    of_locks: Any = SimpleNamespace(locks=lambda ended: LockRows(waits), gil=lambda ended: ())
-    of_gil: Any = SimpleNamespace(locks=lambda ended: None, gil=lambda ended: of_python)
-    ended: Any = None
-    found = lock_rows([of_locks, of_gil], ended, lives, {20})
-    assert found is not None
-    assert [each.row.origin.tgid for each in (*found.waits, *found.gil)] == [7, 7]
-    alone = lock_rows([of_gil], ended, lives, set())
-    assert alone is not None
-    assert (len(alone.waits), len(alone.gil)) == (0, 2)
-    of_python.clear()
-    assert lock_rows([of_gil], ended, lives, set()) is None
 
 
 def test_trace_without_the_measure() -> None:

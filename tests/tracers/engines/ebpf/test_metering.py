@@ -7,7 +7,20 @@ from typing import Any
 
 import pytest
 from stallscope.tracers.engines.ebpf import metering
-from stallscope.tracers.engines.ebpf.metering import PAUSE, STEP, TRAP, WINDOW, Clocks, Meter, beyond_idle, parts_of
+from stallscope.tracers.engines.ebpf.metering import (
+    PAUSE,
+    STEP,
+    TRAP,
+    WINDOW,
+    Clocks,
+    Helpers,
+    Meter,
+    Spent,
+    Window,
+    beyond_idle,
+    parts_of,
+    together,
+)
 from stallscope.tracers.kernel.run_times import Runs
 
 SECOND = 1_000_000_000
@@ -131,6 +144,53 @@ def test_what_was_left_out_does_not_count_any_more(bench: Bench) -> None:
     windows(bench, (0.1, 999_960), (0.1, 999_960))
     assert bench.meter._shares["waits"] == pytest.approx(0.01)
     assert bench.meter.measured
+
+
+def test_each_interval_has_its_own_cost(bench: Bench) -> None:
+    meter = bench.meter
+    meter.begin()
+    windows(bench, (0.1, 9_999_960), (0.1, 9_999_960), (0.1, 9_999_960))
+    first = meter.cut()
+    assert first.parts["waits"] == pytest.approx(0.03 * SECOND)
+    assert (first.traced, first.length) == (pytest.approx(0.3 * SECOND), pytest.approx(3 * (WINDOW + PAUSE) * SECOND))
+    bench.pass_time(0.2, 0.1, own=0.05)
+    assert meter.cut().parts == {
+        "waits": pytest.approx(0.01 * SECOND),
+        "tracer": pytest.approx(0.05 * SECOND),
+    }, "without a window of its own: the share of the last one"
+    windows(bench, (0.1, 999_960))
+    meter.finish()
+    last = meter.cut()
+    assert last.parts["waits"] == pytest.approx(0.001 * SECOND)
+    assert meter.cut() == Spent({}, 0, 0)
+
+
+def test_a_window_that_may_begin_at_once(bench: Bench) -> None:
+    bench.meter.begin()
+    bench.meter.poll()
+    bench.pass_time(WINDOW, 0.1, ns=1)
+    assert bench.meter.poll()
+    bench.meter.hurry()
+    bench.meter.poll()
+    assert bench.times.counts
+
+
+def test_windows_together() -> None:
+    both = together([Window(100, {"waits": 10}, 50), Window(20, {"waits": 5, "locks": 3}, 200)])
+    assert both == Window(120, {"waits": 15, "locks": 3}, 250)
+    assert both.share == 18 / 250
+
+
+def test_the_time_of_helpers_that_have_ended_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = {1: 5, 2: 7}
+    monkeypatch.setattr(metering, "_cpu_of", lambda pid: times[pid])
+    helpers = Helpers(lambda: times)
+    assert helpers.time() == 12
+    times[2] = 9
+    del times[1]
+    assert helpers.time() == 14
+    times.update({1: 2, 2: 1})
+    assert helpers.time() == 5 + 9 + 2 + 1, "both ids have come back"
 
 
 def test_a_trace_without_a_whole_window(bench: Bench) -> None:

@@ -26,11 +26,12 @@ from stallscope.converters.model.wait_objects import (
     UNIX,
     WRITES,
     WaitObject,
+    label,
 )
 from stallscope.tracers.base import filesystems
 from stallscope.tracers.base.unix_peers import peer_of
 from stallscope.tracers.engines.ebpf import objects as module
-from stallscope.tracers.engines.ebpf.objects import Objects, label
+from stallscope.tracers.engines.ebpf.objects import Objects
 from stallscope.tracers.kernel import objects
 from stallscope.tracers.kernel.objects import RECORD, ObjectRecord
 

@@ -52,9 +52,9 @@ def test_missing_perf_events_are_noted(make: Callable[..., Session]) -> None:
 def test_life_of_a_child(make: Callable[..., Session]) -> None:
     made = make(Scope())
     mine = os.getpid()
-    made._take_in([(mine, mine)])
+    made._newcomers.take_in([(mine, mine)])
     mapping = Mmap(30, GONE, 0x1000, 0x2000, 0, b"/x\xff", 0, 0, "ab")
-    made._follow([Fork(10, GONE, mine), Exec(20, GONE, b"ch\xffild"), mapping, Exit(40, GONE)])
+    made._following.follow([Fork(10, GONE, mine), Exec(20, GONE, b"ch\xffild"), mapping, Exit(40, GONE)], None)
     child = made._spaces.processes[GONE]
     assert (child.comm, child.current, child.exited) == ("ch\udcffild", 1, True)
     assert len(child.epochs[0]) == len(made._spaces.processes[mine].space) > 0
@@ -67,7 +67,7 @@ def test_pid_that_is_used_again(make: Callable[..., Session]) -> None:
     made = make(Scope(everything=True))
     life = [Fork(10, GONE, 1), Exec(20, GONE, b"first"), Exit(30, GONE)]
     again = [Fork(110, GONE, 1), Exec(120, GONE, b"second"), Exit(130, GONE)]
-    made._follow([*life, *again])
+    made._following.follow([*life, *again], None)
     spaces = made._spaces
     assert (spaces.number(GONE, 111), spaces.number(GONE, 1 << 62)) == (GONE, GONE)
     first = spaces.number(GONE, 109)
@@ -80,12 +80,14 @@ def test_pid_that_is_used_again(make: Callable[..., Session]) -> None:
 def test_pid_of_a_traced_process_that_a_stranger_gets(make: Callable[..., Session]) -> None:
     made = make(Scope())
     mine = os.getpid()
-    made._take_in([(mine, mine)])
-    made._follow([Fork(10, GONE, mine), Exit(40, GONE), Fork(50, GONE, GONE + 1), Exec(60, GONE, b"stranger")])
+    made._newcomers.take_in([(mine, mine)])
+    made._following.follow(
+        [Fork(10, GONE, mine), Exit(40, GONE), Fork(50, GONE, GONE + 1), Exec(60, GONE, b"stranger")], None
+    )
     assert GONE not in made._spaces.processes
     assert made._spaces.processes[made._spaces.number(GONE, 11)].exited
     made._scope.tgids.add(GONE + 2)
-    made._follow([Fork(60, GONE + 2, mine), Exit(70, GONE + 2), Fork(80, GONE + 2, GONE + 1)])
+    made._following.follow([Fork(60, GONE + 2, mine), Exit(70, GONE + 2), Fork(80, GONE + 2, GONE + 1)], None)
     assert list(made._to_adopt) == [GONE + 2], "it is in the scope"
 
 
@@ -104,8 +106,6 @@ def test_the_rings_are_read_while_many_processes_are_followed(
     monkeypatch.setattr(made, "_bounds", SimpleNamespace(poll=polled.append))
     made._follow_processes()
     assert (len(consumed), polled) == (6, [{}] * 3)
-    made._follow(forks)  # when the trace has ended, they are read for the last time
-    assert len(consumed) == 6
 
 
 def test_accounts_are_added_up_once_their_process_is_known(
@@ -130,10 +130,10 @@ def test_accounts_are_added_up_once_their_process_is_known(
 def test_strangers_are_left_alone(make: Callable[..., Session]) -> None:
     events = [Fork(10, GONE + 1, GONE), Exec(20, GONE, b"x"), Mmap(30, GONE, 0, 1, 0, b"/x", 0, 0, ""), Exit(40, GONE)]
     made = make(Scope())
-    made._follow(events)
+    made._following.follow(events, None)
     assert made._spaces.processes == {}
     everything = make(Scope(everything=True))
-    everything._follow(events)
+    everything._following.follow(events, None)
     assert set(everything._spaces.processes) == {GONE, GONE + 1}
 
 
@@ -141,7 +141,7 @@ def test_child_of_a_process_that_is_not_read_yet(make: Callable[..., Session]) -
     made = make(Scope(everything=True))
     mine = os.getpid()
     made._to_adopt.append(mine)
-    made._follow([Fork(time.monotonic_ns(), GONE, mine)])
+    made._following.follow([Fork(time.monotonic_ns(), GONE, mine)], None)
     assert mine not in made._to_adopt
     assert len(made._spaces.processes[GONE].space) == len(made._spaces.processes[mine].space) > 0
 
@@ -167,7 +167,7 @@ def test_newcomers_are_taken_in_and_the_gone_forgotten(make: Callable[..., Sessi
             made._poll(RecordSink())
         assert GONE not in scope.tgids
         assert len(made._spaces.processes[child.pid].space) > 0
-        assert made._next_look > time.monotonic() - 60
+        assert made._newcomers._next > time.monotonic() - 60
     finally:
         end(child)
 

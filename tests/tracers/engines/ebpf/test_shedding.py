@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +10,8 @@ import pytest
 from stallscope.converters.model.remarks import Shed
 from stallscope.tracers.engines.ebpf.measures.probed import Probe
 from stallscope.tracers.engines.ebpf.metering import Window
-from stallscope.tracers.engines.ebpf.shedding import Shedder, cost_parts
+from stallscope.tracers.engines.ebpf.shedding import _KEPT, Shedder, cost_parts, still_out
+from stallscope.tracers.kernel.records import STACK_SHED
 
 SECOND = 1_000_000_000
 AT = 3 * SECOND
@@ -27,7 +29,7 @@ class Samples:
 class Calls:
     """The collector of calls, and what it knows of functions that leave."""
 
-    name = "calls"
+    name, slot = "calls", 0
 
     def __init__(self, **counts: int) -> None:
         self.gone: set[int] = set()
@@ -38,8 +40,8 @@ class Calls:
         self.leaving = self
         self._counts = Counter({names.index(name): number for name, number in counts.items()})
 
-    def counts(self) -> Counter[int]:
-        return self._counts
+    def counts(self, slot: int) -> Counter[int]:
+        return self._counts if slot == self.slot else Counter()
 
     def leave(self, _: object, functions: Collection[int]) -> None:
         self.gone |= set(functions)
@@ -49,11 +51,17 @@ class Loaded:
     """The object of the programs."""
 
     def __init__(self) -> None:
-        self.shed = 0
+        self.shed = self.storm_gap = 0
 
     def set_variable(self, name: str, value: int) -> None:
-        assert name == "shed"
-        self.shed = value
+        assert name in ("shed", "storm_gap")
+        setattr(self, name, value)
+
+
+def test_numbers_are_those_of_the_programs() -> None:
+    headers = Path(__file__).parents[4] / "bpf" / "include"
+    assert f"#define STORM_KEPT {_KEPT}\n" in (headers / "maps.bpf.h").read_text()
+    assert f"#define STACK_SHED {STACK_SHED}\n" in (headers / "records.h").read_text()
 
 
 def window(**parts: float) -> Window:
@@ -78,13 +86,43 @@ def test_nothing_goes_within_the_budget() -> None:
     assert (of.done, loaded.shed, samples.weight) == ([], 0, 1)
 
 
-def test_one_window_alone_decides_nothing() -> None:
+@pytest.mark.parametrize(
+    ("shares", "leaves"),
+    [
+        ((0.5, 0.01, 0.01, 0.05, 0.0, 0.5), False),
+        ((0.0, 0.0, 0.0, 0.12, 0.12), False),
+        ((0.0, 0.0, 0.0, 0.13, 0.13), True),
+        ((0.5, 0.0, 0.5), True),
+        ((0.051, 0.051), True),
+    ],
+)
+def test_two_of_five_windows_are_above_the_budget_and_all_of_them_together(
+    shares: Sequence[float], leaves: bool
+) -> None:
+    """One alone decides nothing."""
     of, loaded = shedder(0.05, Samples())
-    for share in (0.5, 0.01, 0.5, 0.05, 0.5):
+    for share in shares:
         of.judge(window(wakers=share), AT)
-    assert (of.done, loaded.shed) == ([], 0)
-    of.judge(window(wakers=0.5), AT)
-    assert loaded.shed
+    assert bool(of.done) is bool(loaded.shed) is leaves
+
+
+def test_the_beginning_does_not_count() -> None:
+    of, _ = shedder(0.05)
+    for _ in range(2):
+        of.judge(window(wakers=0.5), 149_000_000)
+    assert of.done == []
+    for _ in range(2):
+        of.judge(window(wakers=0.5), 150_000_000)
+    assert of.done
+
+
+def test_the_next_window_comes_soon_if_something_may_have_to_go() -> None:
+    of, _ = shedder(0.05)
+    pressing = []
+    for share in (0.01, 0.5, 0.5, 0.5, 0.5, 0.01):
+        of.judge(window(wakers=share), AT)
+        pressing.append(of.is_pressing)
+    assert pressing == [False, True, True, True, False, False], "not where nothing is left that could go"
 
 
 def test_samples_go_first_and_become_no_rarer_than_needed() -> None:
@@ -146,8 +184,60 @@ def test_no_more_leaves_than_the_budget_needs() -> None:
 def test_what_would_save_little_stays() -> None:
     of, loaded = shedder(0.05, samples := Samples())
     for _ in range(9):
-        of.judge(window(waits=0.5, samples=0.01, wakers=0.02, locks=0.001), AT)
-    assert (of.done, loaded.shed, samples.weight) == ([], 0, 1)
+        of.judge(window(waits=0.07, others=0.5, samples=0.01, wakers=0.02, locks=0.001), AT)
+    assert (of.done, loaded.shed, loaded.storm_gap, samples.weight) == ([], 0, 0, 1)
+
+
+def test_in_a_storm_of_switches_waits_lose_their_stacks_in_two_steps() -> None:
+    """First those of threads that wait all the time, then, after all else, of all threads."""
+    of, loaded = shedder(0.05)
+    gaps = []
+    for share in (0.07, 0.07, 0.07, 0.07, 0.07, 0.07):
+        of.judge(window(waits=share), AT)
+        gaps.append(loaded.storm_gap)
+    assert gaps == [0, 1_000_000, 1_000_000, (1 << 64) - 1, (1 << 64) - 1, (1 << 64) - 1]
+    assert of.done == [
+        Shed("stacks", AT, 16, 0, (), 0, 1_000_000),
+        Shed("stacks", AT, 16, 0, (), 0),
+    ]
+
+
+def test_the_stacks_of_a_storm_go_before_wakers_and_other_stacks_after_locks() -> None:
+    of, loaded = shedder(0.01)
+    for _ in range(2):
+        of.judge(window(waits=0.04, wakers=0.02, locks=0.02), AT)
+    assert whats(of) == ["stacks", "waker stacks", "wakers", "locks"]
+    assert of.done[0].within == 0, "both steps at once"
+    assert (loaded.shed, loaded.storm_gap) == (7, (1 << 64) - 1)
+
+
+def test_an_interval_has_what_was_left_out_in_it_and_before() -> None:
+    of, _ = shedder(0.05, Samples(), calls := Calls(often=1_000_000, seldom=2_000))
+    for _ in range(2):
+        of.judge(window(samples=0.06), SECOND)
+    for _ in range(2):
+        of.judge(window(samples=0.06), 2 * SECOND)
+    assert of.cut(4 * SECOND) == [Shed("samples", SECOND, 2, 99, (), 0), Shed("samples", 2 * SECOND, 4, 99, (), 0)]
+    calls.slot = 1
+    for _ in range(2):
+        of.judge(window(calls=0.5), 6 * SECOND)
+    often = Shed("calls", 2 * SECOND, 0, 0, (("often", 500_000),), 0)
+    assert of.cut(8 * SECOND) == [Shed("samples", 0, 4, 99, (), 0, 0, 2 * SECOND), often], "the rate is of its interval"
+    for _ in range(2):
+        of.judge(window(calls=0.5), 9 * SECOND)
+    of.cut(10 * SECOND)
+    both = (("often", 500_000), ("seldom", 2_000))
+    assert of.cut(12 * SECOND) == [
+        Shed("samples", 0, 4, 99, (), 0, 0, 8 * SECOND),
+        Shed("calls", 0, 0, 0, both, 0, 0, SECOND),
+    ]
+    assert len(of.done) == 2, "of a trace of days, too"
+
+
+def test_functions_that_left_before_are_not_all_named() -> None:
+    many = [Shed("calls", at, 0, 0, tuple((f"f{at}.{number}", 1) for number in range(60)), 1) for at in range(3)]
+    (shed,) = still_out(many, SECOND)
+    assert (len(shed.functions), shed.more, shed.at) == (100, 83, 2)
 
 
 def test_windows_without_a_running_thread_say_nothing() -> None:

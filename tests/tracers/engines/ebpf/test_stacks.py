@@ -13,7 +13,7 @@ from stallscope.converters.phrases.remarks import worded
 from stallscope.tracers.engines.ebpf import stacks as stacks_module
 from stallscope.tracers.engines.ebpf.measures.protocol import Recorded
 from stallscope.tracers.engines.rows import Row
-from stallscope.tracers.kernel.records import NEW, OTHER, OTHER_STACKS, RUNNING, ExecRecord, Origin, WaitSum
+from stallscope.tracers.kernel.records import NEW, OTHER, OTHER_STACKS, RUNNING, STACK_SHED, ExecRecord, Origin, WaitSum
 from stallscope.tracers.symbols.process import ProcessSpaces
 from stallscope.tracers.symbols.symboliser import UNMAPPED
 
@@ -52,6 +52,14 @@ def test_lost_and_unknown_stacks() -> None:
     assert made.lost["stacks"] == 1  # distinct ones
     assert made.lost["frames without a name"] == 0
     assert "the ring buffer was full: raise --buffer" in worded(made.comments)
+
+
+def test_stacks_that_the_budget_left_out_are_not_lost() -> None:
+    """Frames of the kernel stay."""
+    waits = [(key(user=STACK_SHED, kernel=7), WaitSum(3, 1, 1, 1, 0, 0, 0))]
+    made = profile(waits=waits, stacks={7: (KERNEL + 3, KERNEL + 2)})
+    assert frames(made) == [["[stack not taken (shed)]", "schedule", "__schedule"]]
+    assert (made.lost["stacks"], made.lost["frames without a name"]) == (0, 0)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from stallscope.tracers.base import procfs
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.eu_stack import access
 from stallscope.tracers.engines.eu_stack.access import obstacle, require_access, unavailable
@@ -66,7 +67,7 @@ def test_threads_of_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not obstacle(os.getpid())
     assert not obstacle(1 << 22), "it is gone"
     assert not unavailable("it failed").cause.endswith("more")
-    monkeypatch.setattr(access, "_is_of_kernel", lambda pid: pid in (2, 3))
+    monkeypatch.setattr(procfs, "is_of_kernel", lambda pid: pid in (2, 3))
     with pytest.raises(
         EngineUnavailable, match=r"process 2 .*is a thread of the kernel: it has no user stack, and 1"
     ) as raised:

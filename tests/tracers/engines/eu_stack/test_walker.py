@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -139,21 +140,28 @@ def test_states_are_those_at_the_stacks(fake_eu_stack: Fake, sleeper: Sleeper) -
         assert Walker(path).walk(sleeper.pid).letters == {sleeper.pid: letter}
 
 
-def test_how_long_threads_were_held(fake_eu_stack: Fake, sleeper: Sleeper, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_how_long_threads_were_held(
+    fake_eu_stack: Fake, sleeper: Sleeper, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Threads that are not watched count like the others. What is seen of a thread that is held is not its state."""
     monkeypatch.setattr(walker, "_WATCHED", 2)
     monkeypatch.setattr(procfs, "tids", lambda _pid: [1, 2, 3])
     monkeypatch.setattr(random, "sample", lambda numbers, _: [1, 0])
-    path = fake_eu_stack("sleep 0.3\n" + said("TID 2:", "#0  0x0000000000001234 f"))
-    began = time.monotonic()
+    enough = tmp_path / "enough"
+    waits = f"until [ -e {enough} ]; do sleep 0.01; done\n"
+    path = fake_eu_stack(waits + said("TID 2:", "#0  0x0000000000001234 f"))
+    looks: Counter[int] = Counter()
 
     def seen(_pid: int, tid: int) -> Look:
-        held = tid == 2 and time.monotonic() > began + 0.1
+        looks[tid] += 1
+        if looks[2] == 100:
+            enough.touch()
+        held = tid == 2 and looks[tid] > 10
         return Look("t", is_traced=True) if held else Look("S", number=230, address=0x1234)
 
     monkeypatch.setattr(walker, "look", seen)
     walk = Walker(str(path)).walk(sleeper.pid)
-    assert 0.1 < walk.stopped[2] <= walk.seconds
+    assert 89 * walker._TICK <= walk.stopped[2] <= walk.seconds
     assert walk.stopped[1] == 0
     assert walk.stopped[3] == pytest.approx(walk.stopped[2] / 2)
     assert walk.letters == {2: "S"}

@@ -77,6 +77,12 @@ class Time(NamedTuple):
     runnable: int
 
 
+def _time(values: Sequence[int]) -> Time:
+    """The sums of a place. What a thread waited in inner calls is taken off the time of the outer ones: where a switch
+    was missed, that can be more than they have, and the sum of 64 bits wraps."""
+    return Time(*(0 if value >> 63 else value for value in values))
+
+
 class Cost(NamedTuple):
     """Cost of the programs in traced threads: how often they ran, and for how long in ns."""
 
@@ -193,7 +199,7 @@ class CallsCollector(Summed):
         self._slow.drain(self.slot)
 
     def stepped_calls(self) -> int:
-        return self.leaving.stepped_calls(self.probed) if self.leaving and self.probed else 0
+        return self.leaving.stepped_calls(self.probed, self.slot) if self.leaving and self.probed else 0
 
     def _call_sums(self) -> CallSums:
         if self._sums is None:
@@ -246,7 +252,7 @@ class CallsCollector(Summed):
 
     def rows(self, ended: Ended) -> list[Row]:
         self._ran = sum(record.on_cpu for record in ended.threads)
-        rows = [row for origin, values in self.totals().take() for row in self._rows(origin, Time(*values))]
+        rows = [row for origin, values in self.totals().take() for row in self._rows(origin, _time(values))]
         rows += [row for part in self._going_on(ended) for row in self._open_rows(part)]
         self._slow.take()
         processes = {record.thread.key.tid: record.thread.key.tgid for record in ended.threads if not record.exited}

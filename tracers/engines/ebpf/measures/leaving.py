@@ -32,10 +32,10 @@ class Leaving:
             found[_KEY.unpack(key)[3]] += int.from_bytes(value[:8], "little")
         return found
 
-    def stepped_calls(self, probed: Probed) -> int:
+    def stepped_calls(self, probed: Probed, slot: int = 0) -> int:
         """Number of these calls at which the kernel has to execute an instruction by itself."""
         slow = {number for number, probe in enumerate(probed.functions) if not probe.is_fast}
-        return sum(number for function, number in self.counts().items() if function in slow) if slow else 0
+        return sum(number for function, number in self.counts(slot).items() if function in slow) if slow else 0
 
     def leave(self, probed: Probed, functions: Collection[int]) -> None:
         """Removes the probes of functions. All calls that go on are forgotten: some will not be seen to return."""

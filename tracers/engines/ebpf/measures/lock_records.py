@@ -15,12 +15,13 @@ SMALL_TABLE = 4
 SPIN_SLOTS, SPIN_FRAMES = 256, 12
 
 SUM = struct.Struct("<3Q")
-WAITING = struct.Struct("<QQ4IQQ56x")
-"""struct lock_wait, without what it knows of the last wait."""
+WAITING = struct.Struct("<QQ4IQQ80x")
+"""struct lock_wait, without what it knows of the last wait, and its place in the queue."""
 HOLDER = struct.Struct("<QIIIIQQ5I4x")
 """struct holder_key."""
 QUEUE_KEY = struct.Struct("<QII")
-QUEUE = struct.Struct("<5Q")
+QUEUE = struct.Struct("<10Q")
+"""struct lock_queue."""
 SHARED_WORD = struct.Struct("<QI4x")
 RECORD = struct.Struct("<IIQ")
 SPIN = struct.Struct(f"<5Q4I{SPIN_FRAMES}Q")

@@ -30,7 +30,7 @@ from .lock_records import (
     UNSEEN,
     WAITING,
 )
-from .protocol import Ended, LockHolder, LockRows, LockSum, LockWait, SharedWord
+from .protocol import Ended, LockCrowd, LockHolder, LockRows, LockSum, LockWait, SharedWord
 from .summed import Summed
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ _WAITING = 1 << 15
 """Threads that can wait for a lock at a time."""
 _QUEUES = 1 << 14
 """Locks whose queues are known."""
+_CROWDS = 1 << 15
+"""Locks whose waits are compared with others at the same time."""
 _SHARED = 1 << 14
 """Futexes in shared memory, per process."""
 _WORDS = 1 << 15
@@ -106,6 +108,7 @@ class LocksCollector(Summed):
         self._holders_table: SumTable | None = None
         self._holders: dict[bytes, LockSum] = {}
         self._queues: dict[tuple[int, int], tuple[int, int]] = {}
+        self._crowds: dict[tuple[int, int], LockCrowd] = {}
         self._waiting: dict[int, tuple[int, ...]] = {}
         self._spins: dict[bytes, LockSum] = {}
         self._objects: dict[int, LockObject] = {}
@@ -136,6 +139,7 @@ class LocksCollector(Summed):
         return {
             "lock_waiting": _WAITING,
             "lock_queues": _QUEUES,
+            "lock_crowds": _CROWDS,
             "lock_shared": _SHARED,
             "lock_objects": _OBJECTS if self._of_kernel else 1,
             **(dict.fromkeys(("stack_scratch", "walk_scratch", "rule_caches"), _CONTEXTS) if self._of_kernel else {}),
@@ -242,11 +246,16 @@ class LocksCollector(Summed):
         table.clear()
         for key, value in found:
             address, tgid, _ = QUEUE_KEY.unpack(key)
-            longest, waits = QUEUE.unpack(value)[3:]
+            _, _, _, longest, waits, *crowd = QUEUE.unpack(value)
             self._queues[address, tgid] = max((longest, waits), self._queues.get((address, tgid), (0, 0)))
+            if any(crowd):
+                made = LockCrowd(*crowd)
+                known = self._crowds.get((address, tgid))
+                self._crowds[address, tgid] = known.joined(made) if known else made
         if (excess := len(self._queues) - _KEPT_QUEUES) > 0:
             for place in sorted(self._queues, key=lambda place: self._queues[place])[:excess]:
                 del self._queues[place]
+                self._crowds.pop(place, None)
             self._short += excess
 
     def _take_objects(self) -> None:
@@ -283,7 +292,7 @@ class LocksCollector(Summed):
 
     def next(self) -> None:
         super().next()
-        self._holders, self._spins, self._queues, self._waiting = {}, {}, {}, {}
+        self._holders, self._spins, self._queues, self._crowds, self._waiting = {}, {}, {}, {}, {}
         self._before, self._objects = self._objects, {}
         self._lost_before = self._lost
 
@@ -307,7 +316,8 @@ class LocksCollector(Summed):
             origin = Origin(0, stack, 0, tid, tgid, life, _UNINTERRUPTIBLE)
             waits.append(_wait(origin, lock, OF_KERNEL | flags << FLAGS_SHIFT, total))
         objects = {**self._before, **self._objects}  # a wait may have begun in the interval before
-        return LockRows(waits, holders, self._queues, self._words, self._numbers, self._unreadable, stacks, objects)
+        shared = self._words, self._numbers, self._unreadable
+        return LockRows(waits, holders, self._queues, *shared, stacks, objects, crowds=self._crowds)
 
     def _open(self, ended: Ended) -> Iterable[tuple[LockWait, LockHolder]]:
         """Waits that had not ended when the trace did."""

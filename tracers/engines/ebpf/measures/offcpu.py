@@ -15,13 +15,13 @@ from ....kernel.records import PREEMPTED as SWITCHED_OUT
 from ....measures.offcpu import OffCpu
 from ...rows import Row
 from .protocol import SCHEDULER, Ended
-from .slices import SlicedWaits, Slices, open_part, plain
 from .summed import Summed
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from .slices import SlicedWaits, Slices
     from .totals import Moved
 
 _ANY_STATE = (1 << 32) - 1
@@ -41,7 +41,11 @@ class OffCpuCollector(Summed):
         self.columns = measure.columns
         self.shortest, self.longest, self.states = measure.shortest, measure.longest, measure.states
         self._waits: dict[Origin, WaitSum] = {}
-        self._sliced = SlicedWaits(measure.slice) if measure.slice else None
+        self._sliced: SlicedWaits | None = None
+        if measure.slice:
+            from .slices import SlicedWaits
+
+            self._sliced = SlicedWaits(measure.slice)
 
     def knobs(self) -> Mapping[str, int]:
         slices = {"slice_ns": self._sliced.length} if self._sliced else {}
@@ -81,6 +85,8 @@ class OffCpuCollector(Summed):
     def slices(self, ended: Ended) -> Slices | None:
         if self._sliced is None:
             return None
+        from .slices import open_part
+
         there = [record for record in ended.threads if not record.exited]
         sums = [(record.thread.sum_key, record.thread.sum) for record in there if record.thread.sum.waits]
         opens = ((record, open_wait(record, self.shortest, self.longest)) for record in there)
@@ -135,7 +141,7 @@ class OffCpuCollector(Summed):
         for record in ended.threads:
             thread = record.thread
             if not record.exited and thread.sum.waits:
-                origin = plain(thread.sum_key)
+                origin = self._sliced.without_slice(thread.sum_key) if self._sliced else thread.sum_key
                 waits[origin] = waits[origin] + thread.sum if origin in waits else thread.sum
         return waits
 

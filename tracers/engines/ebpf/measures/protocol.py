@@ -70,6 +70,20 @@ class LockSum(NamedTuple):
         return LockSum(self.time + other.time, self.waits + other.waits, max(self.max, other.max))
 
 
+class LockCrowd(NamedTuple):
+    """Waits for one lock with others and without: fields of `LockTimes` of these names."""
+
+    judged: int
+    judged_time: int
+    alone: int
+    alone_time: int
+    busy: int
+
+    def joined(self, other: LockCrowd) -> LockCrowd:
+        """Sum of both."""
+        return LockCrowd(*(one + two for one, two in zip(self, other, strict=True)))
+
+
 class LockWait(NamedTuple):
     """The waits of a thread in one place."""
 
@@ -133,6 +147,8 @@ class LockRows:
     objects: Mapping[int, LockObject] = field(default_factory=dict)
     """Objects that hold a lock of the kernel, by its address."""
     gil: Sequence[GilWait] = ()
+    crowds: Mapping[tuple[int, int], LockCrowd] = field(default_factory=dict)
+    """Waits with others and without, by address and process as in ``queues``."""
 
     def rows(self) -> list[Row]:
         """All rows whose stacks, processes and wakers need names."""

@@ -68,6 +68,11 @@ class SlicedWaits:
         self._seeded = 0
         self._lived: defaultdict[int, list[int]] = defaultdict(list)
 
+    @staticmethod
+    def without_slice(origin: Origin) -> Origin:
+        """See `plain`."""
+        return plain(origin)
+
     def open(self, loaded: Object) -> None:
         """A trace is going to begin."""
         self.doubled, self._totals, self._loaded, self._seeded = 0, None, loaded, 0

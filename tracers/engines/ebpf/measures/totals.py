@@ -157,6 +157,11 @@ class Totals:
         found: Words = self._rows[:, _KEY : self._key].ravel()
         return found
 
+    def by_thread(self) -> Words:
+        """The thread, the word behind the origin, and the first value of each row."""
+        self._settle()
+        return np.stack([self._rows[:, _WHO] & _LOW, self._rows[:, _KEY], self._rows[:, self._key]], axis=1)
+
     def clear(self) -> None:
         """Forgets all rows."""
         self._rows, self._fresh = self._rows[:0].copy(), []

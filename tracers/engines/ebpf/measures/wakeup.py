@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -109,6 +110,14 @@ class WakeUpCollector(Summed):
         used = set(self.totals().more().tolist())
         self._chains = {number: wakers for number, wakers in self._chains.items() if number in used}
         return [stack for wakers in self._chains.values() for waker in wakers for stack in waker[:2] if stack]
+
+    def ended_by(self) -> Counter[tuple[int, int]]:
+        """ns of the drained waits that threads ended, by the thread that waited and the waker's process."""
+        waited: Counter[tuple[int, int]] = Counter()
+        for tid, number, spent in self.totals().by_thread().tolist():
+            if tgid := self._chains.get(number, _UNKNOWN)[0].tgid:
+                waited[tid, tgid] += spent
+        return waited
 
     def held(self) -> int:
         return _PER_CHAIN * len(self._chains)

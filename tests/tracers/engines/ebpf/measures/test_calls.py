@@ -8,7 +8,7 @@ from typing import Any
 
 from stallscope.converters.model.calls import BUCKETS, together
 from stallscope.tracers.engines.ebpf.measures import calls, open_calls
-from stallscope.tracers.engines.ebpf.measures.calls import LEFT, CallsCollector
+from stallscope.tracers.engines.ebpf.measures.calls import LEFT, CallsCollector, Time, _time
 from stallscope.tracers.engines.ebpf.measures.probed import Probe
 from stallscope.tracers.engines.ebpf.measures.protocol import Ended
 from stallscope.tracers.engines.ebpf.probes import object_path
@@ -102,6 +102,11 @@ def test_calls_are_added_up_by_thread() -> None:
     assert (one.latencies[0], one.latencies[4], sum(one.latencies)) == (1, 3, 4)
     assert (two.name, two.errors) == ("cuMemAlloc_v2", {"CUresult -1": 1})
     assert (three.pid, three.count, three.open_count, three.open_time, three.open_inner) == (77, 0, 1, 40, 30)
+
+
+def test_a_sum_below_0_is_none() -> None:
+    """The kernel subtracts in 64 bits."""
+    assert _time((3, 2**64 - 65_000_000, 7, 2**63)) == Time(3, 0, 7, 0)
 
 
 def test_rows_have_a_state_for_each_part() -> None:

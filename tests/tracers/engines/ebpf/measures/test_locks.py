@@ -163,11 +163,12 @@ def test_too_many_holders_lose_their_wakers_and_are_counted(monkeypatch: pytest.
 
 def test_longest_queues_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_KEPT_QUEUES", 2)
-    queues = [(QUEUE_KEY.pack(i, 7, 0), QUEUE.pack(0, 0, 0, 10 * i, i)) for i in (1, 2, 3)]
+    queues = [(QUEUE_KEY.pack(i, 7, 0), QUEUE.pack(0, 0, 0, 10 * i, i, 4, 10 * i, 1, i, 2 * i)) for i in (1, 2, 3)]
     measure: Any = drained([], *queues)
-    measure._object.maps["lock_queues"].rows = [(QUEUE_KEY.pack(2, 7, 0), QUEUE.pack(0, 0, 0, 5, 9))]
+    measure._object.maps["lock_queues"].rows = [(QUEUE_KEY.pack(2, 7, 0), QUEUE.pack(0, 0, 0, 5, 9, 2, 5, 0, 0, 1))]
     measure.drain()
     assert measure.locks(ended()).queues == {(2, 7): (20, 2), (3, 7): (30, 3)}
+    assert measure.locks(ended()).crowds == {(2, 7): (6, 25, 1, 2, 5), (3, 7): (4, 30, 1, 3, 6)}
     assert measure._short == 1
 
 

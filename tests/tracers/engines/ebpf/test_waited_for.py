@@ -1,0 +1,46 @@
+"""Objects are made by a record of this process's own file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from stallscope.converters.model.wait_objects import FILE
+from stallscope.tracers.engines.ebpf.waited_for import WaitedFor
+from stallscope.tracers.kernel.objects import RECORD, ObjectRecord
+
+NUMBER = 9
+MODULE = "stallscope.tracers.engines.ebpf.objects"
+
+
+def rows(*numbers: int) -> Any:
+    return [SimpleNamespace(origin=SimpleNamespace(object=number)) for number in numbers]
+
+
+def test_a_trace_without_objects_imports_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, MODULE, None)
+    waited = WaitedFor()
+    waited.poll()
+    waited.finish()
+    assert waited.found(rows(NUMBER)) == []
+
+
+def test_the_first_record_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    path.write_text("x")
+    waited, me = WaitedFor(), os.getpid()
+    with path.open() as file:
+        status = os.fstat(file.fileno())
+        dev = os.major(status.st_dev) << 20 | os.minor(status.st_dev)
+        empty = ObjectRecord(me, NUMBER, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, me, bytes(16), bytes(16))
+        record = empty._replace(fd=file.fileno(), inode=status.st_ino, mode=status.st_mode, dev=dev)
+        waited.add(RECORD.pack(9, *record))
+        waited.poll()
+        waited.finish()
+    (found,) = waited.found(rows(NUMBER, 0))
+    assert (found.id, found.kind, found.name) == (NUMBER, FILE, str(path))
+    assert waited.found(rows(NUMBER + 1)) == []
