@@ -1,0 +1,138 @@
+"""Meetings: the calls of one communicator's collectives, joined over its ranks by their order.
+
+All ranks of a communicator call the same collectives in the same order: that is what the libraries ask for. So the
+n-th call of one rank and the n-th call of another one are the same meeting. Where a trace begins later than the
+communicator, ranks may be some calls apart: they are joined so that the operations are the same and the calls are
+closest in time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Times = NDArray[np.int64]
+
+FARTHEST = 64
+"""Number of calls that ranks can be apart where a trace begins."""
+OPEN = -1
+"""End of a call that had not ended, and times of a rank that has not come."""
+
+
+class Member(NamedTuple):
+    """A rank as its process sees it."""
+
+    pid: int
+    comm: int
+    """Address of the communicator in this process."""
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Collectives of one member, in order. Times are in ns from the beginning of the trace."""
+
+    member: Member
+    began: Times
+    ended: Times
+    """`OPEN` for a call that had not ended."""
+    what: NDArray[np.int64]
+    """One number for each combination of operation, count, type and root."""
+
+
+@dataclass(frozen=True)
+class Meetings:
+    """Meetings of one communicator: a row for each, a column for each member."""
+
+    members: tuple[Member, ...]
+    began: Times
+    """When each one came; `OPEN`: it did not, or before the trace began."""
+    ended: Times
+    what: NDArray[np.int64]
+    """See `Calls`; of the first member that came."""
+    differs: NDArray[np.bool_]
+    """Whether members called something else in it."""
+
+    def spread(self) -> Times:
+        """ns from the first one who came to the last one, of meetings to which all came; `OPEN` of others."""
+        import numpy as np
+
+        whole = (self.began != OPEN).all(axis=1)
+        return np.where(whole, self.began.max(axis=1) - self.began.min(axis=1), OPEN)
+
+    def last(self) -> NDArray[np.int64]:
+        """Column of the member who came last to each meeting; `OPEN` unless all came."""
+        import numpy as np
+
+        whole = (self.began != OPEN).all(axis=1)
+        return np.where(whole, self.began.argmax(axis=1), OPEN)
+
+
+def meetings(calls: Sequence[Calls], *, from_start: bool) -> Meetings:
+    """Joins the calls of the members of one communicator. ``from_start``: the trace has seen how it was made, and so
+    all calls of all members."""
+    import numpy as np
+
+    first = max(calls, key=lambda each: len(each.began))
+    shifts = [0 if from_start else _shift(first, each) for each in calls]
+    begin = min(shifts)
+    rows = max(shift - begin + len(each.began) for shift, each in zip(shifts, calls, strict=True))
+    began = np.full((rows, len(calls)), OPEN, np.int64)
+    ended = np.full((rows, len(calls)), OPEN, np.int64)
+    what = np.full((rows, len(calls)), OPEN, np.int64)
+    for column, (shift, each) in enumerate(zip(shifts, calls, strict=True)):
+        at = slice(shift - begin, shift - begin + len(each.began))
+        began[at, column], ended[at, column], what[at, column] = each.began, each.ended, each.what
+    came = what != OPEN
+    told = what[np.arange(rows), came.argmax(axis=1)]
+    differs = (came & (what != told[:, None])).any(axis=1)
+    return Meetings(tuple(each.member for each in calls), began, ended, told, differs)
+
+
+def _shift(first: Calls, other: Calls) -> int:
+    """How many calls ``other`` begins after ``first``: with the same operations, the closest in time."""
+    import numpy as np
+
+    best, chosen = (2.0, 0.0), 0
+    for shift in range(-FARTHEST, FARTHEST + 1):
+        begin, end = max(shift, 0), min(len(first.began), shift + len(other.began))
+        if end <= begin:
+            continue
+        mine, theirs = slice(begin, end), slice(begin - shift, end - shift)
+        differ = float((first.what[mine] != other.what[theirs]).mean())
+        apart = float(np.median(np.abs(first.began[mine] - other.began[theirs])))
+        if (differ, apart) < best:
+            best, chosen = (differ, apart), shift
+    return chosen
+
+
+class Lateness(NamedTuple):
+    """How late members come, in ns after the median of all members."""
+
+    median: NDArray[np.float64]
+    """One for each member, of meetings to which all came."""
+    deviation: float
+    """MAD of these medians."""
+    last: NDArray[np.int64]
+    """Number of meetings to which each member came last."""
+    number: int
+    """Number of meetings to which all came."""
+
+
+def lateness(of: Meetings) -> Lateness:
+    """Of no meeting: zeros."""
+    import numpy as np
+
+    whole = (of.began != OPEN).all(axis=1)
+    began = of.began[whole]
+    members = len(of.members)
+    if not len(began):
+        return Lateness(np.zeros(members), 0.0, np.zeros(members, np.int64), 0)
+    late = began - np.median(began, axis=1)[:, None]
+    median = np.median(late, axis=0)
+    deviation = float(np.median(np.abs(median - np.median(median))))
+    return Lateness(median, deviation, np.bincount(began.argmax(axis=1), minlength=members), len(began))
