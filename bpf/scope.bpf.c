@@ -388,10 +388,13 @@ static __always_inline void seed(struct task_struct *task, u32 state)
 	}
 	if (phase == PHASE_ON_CPU && !on_cpu(task))
 		phase = PHASE_RUNNABLE;
+	/* It may wait for its core until the trace ends: scope_sleepers has its stack walked while it does. */
+	if (phase == PHASE_RUNNABLE && user_stacks && !(task->flags & PF_KTHREAD))
+		end = WALK_UNREAD;
 	prepare_wakeups(task, true);
 	t = new_thread(task, true, SLOT_ITER, bpf_ktime_get_ns(), phase, &key);
-	if (t && t->phase == PHASE_BLOCKED && !t->switches) {
-		if (wait_objects && may_be_on_object(key.state))
+	if (t && t->phase != PHASE_ON_CPU && !t->switches) {
+		if (t->phase == PHASE_BLOCKED && wait_objects && may_be_on_object(key.state))
 			found_on_object(t, task, state);
 		t->end = end;
 		t->interpreters = known;

@@ -36,7 +36,7 @@ def with_inner(frames: Names, inner: Mapping[Names, int], samples: int) -> Names
         for depth, name in enumerate(_behind(names, frames)):
             weights[name] += number
             depths[name] += depth * number
-    much = [name for name, weight in weights.items() if weight >= thresholds.MOSTLY_INSIDE * samples]
+    much = [name for name, weight in weights.items() if 0 < thresholds.MOSTLY_INSIDE * samples <= weight]
     name = max(much, key=lambda each: (depths[each] / weights[each], each), default="")
     return (*frames, GAP, name) if name else frames
 

@@ -7,7 +7,8 @@ proportion. Times and numbers stay exact; which place they are told of is as goo
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
 
 from ..model.losses import NOT_TAKEN
 from .wait_sums import Place, Sum, Sums
@@ -43,21 +44,20 @@ def _told(places: dict[Place, Sum]) -> dict[Place, Sum]:
     return made
 
 
-def _parts(total: Sum, to: Sequence[Place], places: dict[Place, Sum]) -> list[tuple[Place, Sum]]:
-    """The sum divided among these places by their number of waits; the last one gets what rounding leaves."""
+def _parts(total: Sum, to: Sequence[Place], places: dict[Place, Sum]) -> Iterator[tuple[Place, Sum]]:
+    """The sum divided among these places by their number of waits. The shortest and the longest wait of all of them are
+    told of each."""
     weights = [max(places[place].count, 1) for place in to]
-    whole, left = sum(weights), total
-    parts = []
-    for place, weight in zip(to[:-1], weights[:-1], strict=True):
-        part = _scaled(total, weight, whole)
-        parts.append((place, part))
-        left = _without(left, part)
-    return [*parts, (to[-1], left)]
+    whole = sum(weights)
+    for place, (begin, end) in zip(to, pairwise(accumulate(weights, initial=0)), strict=True):
+        yield place, _part(total, begin, end, whole)
 
 
-def _scaled(total: Sum, weight: int, whole: int) -> Sum:
+def _part(total: Sum, begin: int, end: int, whole: int) -> Sum:
+    """The part from ``begin`` to ``end`` of ``whole``: all parts together are the sum, without what rounding takes."""
+
     def of(number: int) -> int:
-        return number * weight // whole
+        return number * end // whole - number * begin // whole
 
     return Sum(
         of(total.time),
@@ -70,23 +70,4 @@ def _scaled(total: Sum, weight: int, whole: int) -> Sum:
         {waker: of(time) for waker, time in total.wakers.items()},
         {number: of(time) for number, time in total.objects.items()} if total.objects else None,
         {key: of(time) for key, time in total.by_peers.items()} if total.by_peers else None,
-    )
-
-
-def _without(total: Sum, part: Sum) -> Sum:
-    return Sum(
-        total.time - part.time,
-        total.count - part.count,
-        total.min,
-        total.max,
-        total.open_time - part.open_time,
-        total.open_count - part.open_count,
-        total.samples - part.samples,
-        {waker: time - part.wakers[waker] for waker, time in total.wakers.items()},
-        {number: time - part.objects[number] for number, time in total.objects.items()}
-        if total.objects and part.objects
-        else total.objects,
-        {key: time - part.by_peers[key] for key, time in total.by_peers.items()}
-        if total.by_peers and part.by_peers
-        else total.by_peers,
     )

@@ -106,7 +106,7 @@ def _confidence(effect: Finding, cause: Finding | None, facts: Facts) -> float:
         return _saves(effect, facts)
     if _may_be_for_work(effect, facts):
         return thresholds.UNKNOWN_SAVES
-    if is_for_sleep(facts, effect):
+    if effect.kind == CHILD and cause and cause.kind == SLEEP:
         return thresholds.FOR_WORK_SAVES
     # What others of its process wait for in the same place tells nothing of a main thread that never moved.
     mains = [thread for thread in effect.threads if facts.is_main(thread)]

@@ -42,7 +42,10 @@ def hot_of(facts: Facts, pids: Collection[int]) -> Hot:
                 frames = tuple(map(without_line, run.site.frames))
                 found[frames] += total.samples
                 inner[frames].update(total.inner)
-    return _sorted(Counter({with_inner(frames, inner[frames], number): number for frames, number in found.items()}))
+    told: Counter[tuple[str, ...]] = Counter()
+    for frames, number in found.items():
+        told[with_inner(frames, inner[frames], number)] += number
+    return _sorted(told)
 
 
 def together(several: Iterable[Hot]) -> Hot:

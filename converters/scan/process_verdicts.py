@@ -20,10 +20,10 @@ from ..rules.busy import Busy
 from ..rules.finding import CPU
 from ..rules.ranking import judge
 from ..rules.verdict import IDLE, POLLING, STILL, Verdict
-from .concerned import concerned
 from .hot import NOTHING, Hot, hot_of, together
 from .nothing_to_do import has_no_work, has_nothing_to_do, needed_pids
 from .over_time import OverTime, over_time
+from .told_kinds import told_kinds
 
 _End = tuple[Node, tuple[str, int], int]
 """End of waits: who waited; the name and the process that ended them, 0 for a device; the time in ns."""
@@ -127,7 +127,7 @@ def each_process(facts: Facts, awake: Collection[int] = (), first: Verdict | Non
     graph = facts.recorded.graph if facts.recorded else None
     each, ends, waits = Restricted(facts), _ends_by_pid(graph) if graph else {}, graph.waits() if graph else {}
     needed = needed_pids(graph, facts.duration) if graph else frozenset[int]()
-    told = concerned(first, graph)
+    told = told_kinds(first, graph)
     return [
         _of(
             facts,

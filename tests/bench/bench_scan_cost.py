@@ -1,4 +1,5 @@
-"""Throughput of PostgreSQL, Redis and a NumPy job bare, under trace-scan, and under what one would run instead.
+"""Throughput of PostgreSQL, Redis and a NumPy job bare, under trace-scan (with and without the events that a page
+draws), and under what one would run instead.
 
 For the servers that is libbpf-tools' offcputime and wakeuptime, with perf record for what runs on the cores (Debian's
 libbpf-tools have no profile); for the job it is py-spy --idle. Rounds take turns; medians, and shares of the bare
@@ -38,6 +39,8 @@ ATTACHED, LONGEST = 1.0, 20
 CALM = 0.3
 """Share of a core below which it has prepared its tables: what is compared is the trace, not its start."""
 NULL = subprocess.DEVNULL
+PLAIN, KEPT = "trace-scan", "trace-scan -o scan.d"
+"""Names of a scan, and of one that keeps the events of the scheduler one by one, which a page draws: no peer does."""
 STEPS = """
 import sys, time
 end, steps = time.monotonic() + float(sys.argv[1]), 0
@@ -60,8 +63,8 @@ TORCH = STEPS.format(
 def _tracer(name: str, seconds: float, folder: str) -> list[list[str]]:
     """Commands that trace the whole host until they are interrupted, or a little longer than the load runs."""
     length = str(round(seconds + 20))
-    if name == "trace-scan":
-        return [[str(SCAN), "-d", length, "-o", f"{folder}/scan.d", "--force"]]
+    if name in (PLAIN, KEPT):
+        return [[str(SCAN), "-d", length, *(("-o", f"{folder}/scan.d") if name == KEPT else ())]]
     path = f"{os.environ['PATH']}:/usr/sbin"
     found = [shutil.which(each, path=path) for each in ("offcputime", "wakeuptime", "perf")]
     if None in found:
@@ -201,7 +204,7 @@ def redis() -> Iterator[Callable[[float], float]]:
 def _job(python: str, text: str, seconds: float, name: str) -> float:
     """Steps per second of a job that is bare, traced from outside, or asked by py-spy."""
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        if name == "trace-scan":
+        if name in (PLAIN, KEPT):
             stack.enter_context(_traced(name, seconds))
         job = subprocess.Popen([python, "-c", text, str(seconds)], stdout=subprocess.PIPE, text=True)
         if name == "peers":
@@ -214,7 +217,7 @@ def _job(python: str, text: str, seconds: float, name: str) -> float:
 
 def compare(what: str, measure: Callable[[str], float], rounds: int, peer: str) -> None:
     """Prints medians of rounds, in which all take turns."""
-    found: dict[str, list[float]] = {"bare": [], "trace-scan": [], "peers": []}
+    found: dict[str, list[float]] = {"bare": [], PLAIN: [], KEPT: [], "peers": []}
     for _ in range(rounds):
         for name, rates in found.items():
             rates.append(measure(name))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from scan_pages import ScanPage, write_page
 from stallscope.converters.flame.tree import build
 from stallscope.converters.writers.base.options import WriteOptions
 from stallscope.converters.writers.svg import writer as svg
@@ -66,5 +67,19 @@ def show_graph(open_file: Callable[..., Page], tmp_path: Path) -> Callable[..., 
         with path.open("wb") as file:
             svg.write(profile, file, wanted)
         return Graph(open_file(path, fragment, **options), build(profile, wanted))
+
+    return show
+
+
+@pytest.fixture
+def show_scan(open_file: Callable[..., Page], tmp_path: Path) -> Callable[..., ScanPage]:
+    """``show_scan(profile, fragment="", **context options)``: the page of a scan, opened."""
+
+    def show(profile: Profile, fragment: str = "", **options: Any) -> ScanPage:
+        path = tmp_path / "scan.html"
+        report = write_page(profile, path)
+        page = open_file(path, fragment, **options)
+        page.wait_for_selector("html[data-ready]")
+        return ScanPage(page, report)
 
     return show

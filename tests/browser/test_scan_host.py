@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from host_profiles import busy_host
-from scan_pages import ScanPage, write_page
+from scan_pages import ScanPage
 from scans import HOSTILE, scanned_host
-from stallscope.converters.model import Profile
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Locator, Page
+    from playwright.sync_api import Locator
 
 TITLES = [
     "Pressure",
@@ -26,18 +24,6 @@ TITLES = [
 ]
 
 
-@pytest.fixture
-def show(open_file: Callable[..., Page], tmp_path: Path) -> Callable[..., ScanPage]:
-    def show(profile: Profile, **options: Any) -> ScanPage:
-        path = tmp_path / "scan.html"
-        report = write_page(profile, path)
-        page = open_file(path, **options)
-        page.wait_for_selector("html[data-ready]")
-        return ScanPage(page, report)
-
-    return show
-
-
 def table(shown: ScanPage, title: str) -> Locator:
     return shown.section("machine").locator(f"h3:text-is('{title}') ~ table").first
 
@@ -46,8 +32,8 @@ def cells(shown: ScanPage, title: str) -> list[list[str]]:
     return [row.locator("td").all_inner_texts() for row in table(shown, title).locator("tbody tr").all()]
 
 
-def test_all_of_a_host(show: Callable[..., ScanPage]) -> None:
-    shown = show(busy_host())
+def test_all_of_a_host(show_scan: Callable[..., ScanPage]) -> None:
+    shown = show_scan(busy_host())
     section = shown.section("machine")
     assert section.locator("h3").all_inner_texts() == TITLES
     assert cells(shown, "Pressure")[1] == ["a disk", "host", "30.0 %", "20.0 %"]
@@ -66,8 +52,8 @@ def test_all_of_a_host(show: Callable[..., ScanPage]) -> None:
     assert gpu[2:] == ["60.0 GiB of 80.0 GiB", "1,200 MHz of 1,980 MHz", "650 W of 700 W", "power cap 80.0 %"]
 
 
-def test_tables_are_sorted_and_searched(show: Callable[..., ScanPage]) -> None:
-    shown = show(busy_host())
+def test_tables_are_sorted_and_searched(show_scan: Callable[..., ScanPage]) -> None:
+    shown = show_scan(busy_host())
     head = table(shown, "Contended calls and locks").locator("th", has_text="Factor")
     head.locator("button").focus()
     shown.page.keyboard.press("Enter")
@@ -77,18 +63,18 @@ def test_tables_are_sorted_and_searched(show: Callable[..., ScanPage]) -> None:
     assert [row[0] for row in cells(shown, "Contended calls and locks")] == ["file lock"]
 
 
-def test_without_anything_it_says_so(show: Callable[..., ScanPage]) -> None:
+def test_without_anything_it_says_so(show_scan: Callable[..., ScanPage]) -> None:
     profile = scanned_host()
     profile.shared = []
-    section = show(profile).section("machine")
+    section = show_scan(profile).section("machine")
     assert section.locator("table").count() == 0
     assert "Nothing was recorded of the host" in section.inner_text()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_all_can_be_read_in_both_themes_and_on_paper(show: Callable[..., ScanPage], scheme: str) -> None:
+def test_all_can_be_read_in_both_themes_and_on_paper(show_scan: Callable[..., ScanPage], scheme: str) -> None:
     """Texts differ from what is behind them by 4.5 at least (WCAG 2.1), also in the cells of the matrix."""
-    shown = show(busy_host(), color_scheme=scheme)
+    shown = show_scan(busy_host(), color_scheme=scheme)
     assert shown.page.evaluate(CONTRAST) == []
     shown.page.emulate_media(media="print")
     shown.page.wait_for_timeout(150)
@@ -96,8 +82,8 @@ def test_all_can_be_read_in_both_themes_and_on_paper(show: Callable[..., ScanPag
     assert shown.page.evaluate(CONTRAST) == []
 
 
-def test_the_matrix_has_a_table(show: Callable[..., ScanPage]) -> None:
-    shown = show(busy_host())
+def test_the_matrix_has_a_table(show_scan: Callable[..., ScanPage]) -> None:
+    shown = show_scan(busy_host())
     pairs = shown.page.locator("#pairs")
     assert pairs.locator("table").count() == 0
     pairs.locator("summary").focus()
@@ -109,8 +95,8 @@ def test_the_matrix_has_a_table(show: Callable[..., ScanPage]) -> None:
     assert pairs.locator("tbody tr").count() == 1
 
 
-def test_hostile_names_stay_text(show: Callable[..., ScanPage]) -> None:
-    shown = show(busy_host(name=HOSTILE))
+def test_hostile_names_stay_text(show_scan: Callable[..., ScanPage]) -> None:
+    shown = show_scan(busy_host(name=HOSTILE))
     shown.page.locator("#pairs summary").click()
     count = "() => document.querySelectorAll('#machine img, #machine script, #waits img, #waits script').length"
     assert shown.page.evaluate(count) == 0

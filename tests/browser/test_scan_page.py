@@ -6,38 +6,25 @@ import base64
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from scan_pages import ScanPage, write_page
+from scan_pages import ScanPage
 from scans import HOSTILE, scanned_host, three_troubles
 from slice_profiles import two_phases
 from stallscope.converters.base.text import printable
 from stallscope.converters.base.units import duration
-from stallscope.converters.model import Profile
 from summary_profiles import SECOND
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 
-@pytest.fixture
-def show(open_file: Callable[..., Page], tmp_path: Path) -> Callable[..., ScanPage]:
-    def show(profile: Profile, fragment: str = "", **options: Any) -> ScanPage:
-        path = tmp_path / "scan.html"
-        report = write_page(profile, path)
-        page = open_file(path, fragment, **options)
-        page.wait_for_selector("html[data-ready]")
-        return ScanPage(page, report)
-
-    return show
-
-
 # ---- Tables
 
 
-def test_the_answer_comes_first_and_tables_follow(show: Callable[..., ScanPage]) -> None:
-    shown = show(scanned_host())
+def test_the_answer_comes_first_and_tables_follow(show_scan: Callable[..., ScanPage]) -> None:
+    shown = show_scan(scanned_host())
     text = shown.page.locator("header").inner_text()
     for sentence in shown.report.summary.answer:
         assert sentence in text
@@ -49,8 +36,8 @@ def test_the_answer_comes_first_and_tables_follow(show: Callable[..., ScanPage])
     assert len(shown.column("threads", "Thread")) == 4
 
 
-def test_rows_are_sorted_by_any_column(show: Callable[..., ScanPage]) -> None:
-    shown = show(three_troubles())
+def test_rows_are_sorted_by_any_column(show_scan: Callable[..., ScanPage]) -> None:
+    shown = show_scan(three_troubles())
     kinds = shown.column("verdicts", "Verdict")
     assert shown.sort("verdicts", "Verdict") == "ascending"
     assert shown.column("verdicts", "Verdict") == sorted(kinds)
@@ -62,8 +49,8 @@ def test_rows_are_sorted_by_any_column(show: Callable[..., ScanPage]) -> None:
     assert shown.page.evaluate("() => document.activeElement.textContent") == "Cores"
 
 
-def test_a_row_opens_its_evidence(show: Callable[..., ScanPage]) -> None:
-    shown = show(three_troubles())
+def test_a_row_opens_its_evidence(show_scan: Callable[..., ScanPage]) -> None:
+    shown = show_scan(three_troubles())
     row = shown.page.locator("#verdicts .row").first
     first = shown.report.processes[0]
     assert row.get_attribute("aria-expanded") == "false"
@@ -82,8 +69,8 @@ def test_a_row_opens_its_evidence(show: Callable[..., ScanPage]) -> None:
     assert shown.page.locator("#verdicts tr.detail").count() == 0
 
 
-def test_evidence_leads_to_the_graph_and_the_lanes(show: Callable[..., ScanPage]) -> None:
-    shown = show(scanned_host())
+def test_evidence_leads_to_the_graph_and_the_lanes(show_scan: Callable[..., ScanPage]) -> None:
+    shown = show_scan(scanned_host())
     shown.page.locator("#verdicts .row").nth(1).click()
     shown.page.locator(".go", has_text="graph").click()
     chosen = shown.page.locator("#group").evaluate("(each) => each.selectedOptions[0].textContent")
@@ -96,8 +83,8 @@ def test_evidence_leads_to_the_graph_and_the_lanes(show: Callable[..., ScanPage]
 # ---- Graph
 
 
-def test_values_and_groups_are_switched(show: Callable[..., ScanPage]) -> None:
-    shown = show(scanned_host())
+def test_values_and_groups_are_switched(show_scan: Callable[..., ScanPage]) -> None:
+    shown = show_scan(scanned_host())
     about = shown.page.locator("#about")
     totals = {"wall": 40, "off-CPU": 32, "on-CPU": 8, "wakers": 32, "calls": 4}
     for name, seconds in totals.items():
@@ -115,8 +102,8 @@ def test_values_and_groups_are_switched(show: Callable[..., ScanPage]) -> None:
     assert "under" in shown.page.locator("#scope").inner_text()
 
 
-def test_one_search_is_for_all_sections(show: Callable[..., ScanPage]) -> None:
-    shown = show(scanned_host())
+def test_one_search_is_for_all_sections(show_scan: Callable[..., ScanPage]) -> None:
+    shown = show_scan(scanned_host())
     shown.page.keyboard.press("/")
     shown.page.keyboard.type("fsync")
     assert (shown.page.locator("#result").text_content() or "").startswith("matched")
@@ -137,8 +124,8 @@ def test_one_search_is_for_all_sections(show: Callable[..., ScanPage]) -> None:
 # ---- Matrix
 
 
-def test_the_matrix_is_a_table_for_keys(show: Callable[..., ScanPage]) -> None:
-    shown = show(scanned_host())
+def test_the_matrix_is_a_table_for_keys(show_scan: Callable[..., ScanPage]) -> None:
+    shown = show_scan(scanned_host())
     matrix = shown.page.locator("#matrix")
     assert matrix.locator("thead th").all_inner_texts() == ["feed (300)"]
     heads = matrix.locator("tbody th").all_inner_texts()
@@ -154,10 +141,10 @@ def test_the_matrix_is_a_table_for_keys(show: Callable[..., ScanPage]) -> None:
 # ---- Names and losses
 
 
-def test_hostile_names_stay_text(show: Callable[..., ScanPage]) -> None:
+def test_hostile_names_stay_text(show_scan: Callable[..., ScanPage]) -> None:
     count = "() => document.querySelectorAll('img, iframe, object, [onload], [onerror]').length"
     scripts = "() => document.querySelectorAll('script').length"
-    shown = show(scanned_host(name=HOSTILE))
+    shown = show_scan(scanned_host(name=HOSTILE))
     assert shown.page.evaluate(count) == 0
     assert shown.page.evaluate(scripts) == 1
     for row in shown.page.locator(".row").all():
@@ -174,8 +161,8 @@ def test_hostile_names_stay_text(show: Callable[..., ScanPage]) -> None:
     assert printable(HOSTILE) in shown.section("verdicts").inner_text()
 
 
-def test_without_events_it_says_so(show: Callable[..., ScanPage]) -> None:
-    shown = show(scanned_host(events=False))
+def test_without_events_it_says_so(show_scan: Callable[..., ScanPage]) -> None:
+    shown = show_scan(scanned_host(events=False))
     assert "no events of the scheduler" in shown.page.locator("#lanes-none").inner_text()
     assert shown.page.locator("#lanes-box").is_hidden()
     shown.search("fsync")
@@ -184,9 +171,9 @@ def test_without_events_it_says_so(show: Callable[..., ScanPage]) -> None:
 
 @pytest.mark.parametrize(("block", "where"), [("lanesdata", "#lanes-none"), ("data", "#nothing")])
 def test_damaged_data_is_told(
-    show: Callable[..., ScanPage], open_file: Callable[..., Page], tmp_path: Path, block: str, where: str
+    show_scan: Callable[..., ScanPage], open_file: Callable[..., Page], tmp_path: Path, block: str, where: str
 ) -> None:
-    show(scanned_host())
+    show_scan(scanned_host())
     source = (tmp_path / "scan.html").read_text()
     path = tmp_path / "damaged.html"
     noise = base64.b64encode(b"x" * 99).decode()
@@ -198,8 +185,8 @@ def test_damaged_data_is_told(
 # ---- Dark, print, screen readers
 
 
-def test_dark_mode_follows_the_system(show: Callable[..., ScanPage]) -> None:
-    shown = show(scanned_host(), color_scheme="dark")
+def test_dark_mode_follows_the_system(show_scan: Callable[..., ScanPage]) -> None:
+    shown = show_scan(scanned_host(), color_scheme="dark")
     assert shown.page.evaluate("() => getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 27)"
     x, y = shown.lane(0, 0.5)
     assert max(shown.color("lanes-canvas", x, y - 19)) < 60  # the axis
@@ -209,8 +196,8 @@ def test_dark_mode_follows_the_system(show: Callable[..., ScanPage]) -> None:
     assert shown.page.evaluate("() => getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
-def test_on_paper_there_is_no_tool(show: Callable[..., ScanPage]) -> None:
-    shown = show(scanned_host())
+def test_on_paper_there_is_no_tool(show_scan: Callable[..., ScanPage]) -> None:
+    shown = show_scan(scanned_host())
     shown.page.emulate_media(media="print")
     shown.page.wait_for_timeout(150)
     assert shown.page.locator("#tools").is_hidden()
@@ -221,8 +208,8 @@ def test_on_paper_there_is_no_tool(show: Callable[..., ScanPage]) -> None:
     assert shown.page.locator("#tools").is_visible()
 
 
-def test_all_that_can_be_used_has_a_name(show: Callable[..., ScanPage]) -> None:
-    shown = show(scanned_host())
+def test_all_that_can_be_used_has_a_name(show_scan: Callable[..., ScanPage]) -> None:
+    shown = show_scan(scanned_host())
     nameless = """() => Array.from(document.querySelectorAll("button, input, select, canvas")).filter((each) =>
         !each.hidden && !(each.getAttribute("aria-label") || each.textContent.trim()
             || (each.labels && each.labels.length))).map((each) => each.outerHTML)"""
@@ -234,8 +221,8 @@ def test_all_that_can_be_used_has_a_name(show: Callable[..., ScanPage]) -> None:
     assert levels == ["H1", *["H2"] * 10]
 
 
-def test_tab_reaches_every_section(show: Callable[..., ScanPage]) -> None:
-    shown = show(scanned_host())
+def test_tab_reaches_every_section(show_scan: Callable[..., ScanPage]) -> None:
+    shown = show_scan(scanned_host())
     reached = set()
     for _ in range(160):
         shown.page.keyboard.press("Tab")
@@ -244,16 +231,16 @@ def test_tab_reaches_every_section(show: Callable[..., ScanPage]) -> None:
     assert reached >= {"tools", "verdicts", "stacks", "lanes", *tables}
 
 
-def test_sections_are_a_click_away(show: Callable[..., ScanPage]) -> None:
-    shown = show(scanned_host())
+def test_sections_are_a_click_away(show_scan: Callable[..., ScanPage]) -> None:
+    shown = show_scan(scanned_host())
     shown.page.locator("#sections button", has_text="Locks").click()
     assert shown.page.evaluate("() => document.activeElement.id") == "locks"
     assert shown.page.locator("#h-locks").is_visible()
 
 
-def test_strips_over_time(show: Callable[..., ScanPage]) -> None:
+def test_strips_over_time(show_scan: Callable[..., ScanPage]) -> None:
     """A box for each slice in the colour of its kind, with words for who does not see it."""
-    shown = show(two_phases())
+    shown = show_scan(two_phases())
     strip = shown.page.locator("#verdicts .strip")
     assert strip.get_attribute("role") == "img"
     assert strip.get_attribute("aria-label") == "Over time, io until second 4.0, lock until second 10.0"

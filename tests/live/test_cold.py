@@ -9,7 +9,8 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -32,16 +33,11 @@ from default_signals import in_child
 from runner import FOLDER, SYSTEM_PYTHON, Workload
 from stallscope.converters.model import Profile
 from stallscope.converters.phrases.remarks import worded
-from stallscope.tracers.images.elf import ElfFile, FileSource
-from stallscope.tracers.unwind.cache import TableCache
-from stallscope.tracers.unwind.sections import find_sections
-from waiting_for_tables import COMPLETE, CUT_SHORT, began, compilers, compiling, complete
+from waiting_for_tables import COMPLETE, CUT_SHORT, at_work, began, claimed, compilers, compiling, complete
 
 pytestmark = pytest.mark.usefixtures("live")
 
-LIBC = Path("/lib/x86_64-linux-gnu/libc.so.6")
 THREADS = [SYSTEM_PYTHON, str(Path(__file__).parents[1] / "workloads" / "python_threads.py")]
-BUSY = "import time; end = time.monotonic() + 30\nwhile time.monotonic() < end: pass"
 
 Held = Callable[..., AbstractContextManager[None]]
 
@@ -67,20 +63,7 @@ def traced(cache: Path, tmp_path: Path) -> Callable[..., tuple[Finished, Profile
 
 @pytest.fixture
 def held(cache: Path) -> Held:
-    """Holds the claim of a file's table: while it is held, the table is not compiled, since somebody else says that he
-    does that."""
-
-    @contextmanager
-    def hold(path: Path = LIBC) -> Iterator[None]:
-        tables = TableCache(str(cache))
-        with path.open("rb") as file:
-            elf = ElfFile(FileSource(file.fileno()))
-            entry = tables.entry(elf, find_sections(elf))
-        with tables.claim(entry):
-            yield
-        tables.close()
-
-    return hold
+    return partial(claimed, cache)
 
 
 @pytest.fixture
@@ -371,26 +354,32 @@ def test_without_a_cache_it_says_that_it_compiles_every_time(
         )
 
 
-def test_a_thread_that_waits_for_a_core_is_walked_again_when_tables_come(
-    cache: Path, held: Held, tmp_path: Path
+@pytest.mark.parametrize("waits", ["since the tracer was ready", "since before"])
+def test_a_thread_that_waits_for_a_core_is_walked_when_tables_come(
+    waits: str, cache: Path, held: Held, tmp_path: Path
 ) -> None:
-    """The thread never blocks, and hardly ever runs: another has its core."""
+    """The thread never blocks, and does not run: another, of 30,000 times its weight, has its core."""
     path = tmp_path / "out.pb.gz"
     alone = ("taskset", "-c", "0")
-    with Workload("spinner", 60_000, prefix=("nice", "-n", "19", *alone), linger=True) as workload:
+    before = waits == "since before"
+    with (
+        Workload("spinner", 60_000, prefix=("chrt", "--idle", "0", *alone), linger=True) as workload,
+        ExitStack() as stack,
+    ):
         workload.release()
+        if before:
+            stack.enter_context(at_work(alone))
         arguments = ["--no-wait", "-v", "-p", workload.pid, "-d", 4, "-o", path]
         with Tracer(*arguments, STALLSCOPE_CACHE=str(cache)) as tracer:
             with held(FOLDER / "spinner"):
                 tracer.ready()
-                busy = subprocess.Popen([*alone, SYSTEM_PYTHON, "-c", BUSY])
+                if not before:
+                    stack.enter_context(at_work(alone))
                 time.sleep(1)
-            try:
-                finished = tracer.finish().check_succeeded()
-            finally:
-                busy.kill()
-                busy.wait()
+            finished = tracer.finish().check_succeeded()
     (again,) = re.findall(r"user stacks walked again while their threads waited: ([\d,]+)", finished.err)
     assert int(again) > 0
-    waits = [sample for sample in load(path).samples if sample.label("tid") == workload.pid]
-    assert {sample.label("state") for sample in waits} == {"runnable-preempted"}
+    found = [sample for sample in load(path).samples if sample.label("tid") == workload.pid]
+    assert {sample.label("state") for sample in found} == {"runnable-preempted"}
+    longest = max(found, key=lambda sample: sample.values[0])
+    assert "main" in [frame.name for frame in longest.stack]

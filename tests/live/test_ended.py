@@ -92,9 +92,10 @@ def test_ids_that_come_back(shape: Shape, trace: Trace) -> None:
         assert count == ROUNDS
         # In between, threads may have had the id for a moment that were not the ones to have it.
         assert labels.get("tid-life", 1) == i + 1
-    # While the kernel loads a program, the registers are those of the new one, and the exec is still to come.
+    # While the kernel loads a program, until its tracepoint has run, the registers are those of the new one, and the
+    # exec is still to come.
     names = [{frame.name for frame in s.stack} for s in profile.samples]
-    assert not [each for each in names if each & {"[unmapped]", "[remapped]"} and "load_elf_binary" not in each]
+    assert not [each for each in names if each & {"[unmapped]", "[remapped]"} and "bprm_execve" not in each]
 
 
 def test_ids_that_come_back_are_told_apart_in_outputs(trace: Trace) -> None:

@@ -31,6 +31,7 @@ def test_a_place_that_hides_nothing_stays() -> None:
     assert with_inner(LOAD, {functions(INFLATE): 50, functions(OTHER): 50}, 100) == LOAD
     assert with_inner(LOAD, {LOAD: 100}, 100) == LOAD
     assert with_inner((), {}, 0) == ()
+    assert with_inner(LOAD, {functions(INFLATE): 0}, 0) == LOAD, "a place without samples"
     told = (*LOAD, "inflate")
     assert with_inner(told, {functions(INFLATE): 100}, 100) == told, "it is told already"
 

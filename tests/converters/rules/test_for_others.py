@@ -195,8 +195,17 @@ def test_a_shell_whose_child_sleeps_is_kept_waiting_by_nobody(child: Stack, conf
 def test_shells_that_sleep_do_not_come_before_a_job() -> None:
     profile = one(FSYNC, 9 * SECOND, state="uninterruptible", runs=SECOND)
     for pid in range(10, 18, 2):
-        Tracee(profile, pid, "bash", pid, "bash").run(MS).wait(CHILD, "interruptible", 10 * SECOND - MS, 9)
-        Tracee(profile, pid + 1, "sleep", pid + 1, "sleep").wait(SLEEP, "interruptible", 10 * SECOND, 9)
+        Tracee(profile, pid, "bash", pid, "bash").run(100 * MS).wait(CHILD, "interruptible", 9_900 * MS, 500)
+        Tracee(profile, pid + 1, "sleep", pid + 1, "sleep").wait(SLEEP, "interruptible", 10 * SECOND, 500)
     first = judge(facts_of(profile)).first
     assert first
     assert first.kind == "io"
+
+
+def test_another_wait_comes_before_that_of_shells_that_sleep() -> None:
+    profile = waiting(READ)
+    for pid in range(10, 18, 2):
+        Tracee(profile, pid, "bash", pid, "bash").run(100 * MS).wait(CHILD, "interruptible", 9_900 * MS, 500)
+        Tracee(profile, pid + 1, "sleep", pid + 1, "sleep").wait(SLEEP, "interruptible", 10 * SECOND, 500)
+    (verdict,) = find(facts_of(profile))
+    assert (verdict.kind, verdict.pids) == ("peer", {1})

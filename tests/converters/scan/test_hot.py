@@ -1,6 +1,11 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 from stallscope.converters.facts import thresholds
+from stallscope.converters.facts.hot_sites import HotSite
+from stallscope.converters.facts.runs import Run, RunSum
 from stallscope.converters.scan.hot import NOTHING, Hot, hot_of, together
 from stallscope.converters.scan.process_verdicts import process_verdicts
 from summary_profiles import facts_of
@@ -38,6 +43,14 @@ def test_not_all_are_told() -> None:
 def test_those_of_several_processes() -> None:
     both = together([Hot(30, ((TRAIN, 30),)), Hot(50, ((SAVE, 40), (TRAIN, 10)))])
     assert both == Hot(80, ((SAVE, 40), (TRAIN, 40)))
+
+
+def test_places_that_are_told_alike_are_added_up() -> None:
+    """One place hides the function in which the other one ends."""
+    hidden, plain = (Run(HotSite(frames, False), "") for frames in (TRAIN, (*TRAIN, "…", "matmul")))
+    sums = {hidden: RunSum(samples=40, inner={(*TRAIN, "matmul"): 40}), plain: RunSum(samples=50)}
+    facts: Any = SimpleNamespace(runs={(1, 1): sums})
+    assert hot_of(facts, (1,)).places == (((*TRAIN, "…", "matmul"), 90),)
 
 
 def test_a_row_on_a_wait_has_none() -> None:

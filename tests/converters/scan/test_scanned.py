@@ -13,6 +13,7 @@ from summary_profiles import SECOND, Tracee, empty
         ([], "3 processes with 3 threads"),
         ([2], "2 processes, and 1 for which they wait, with 3 threads"),
         ([2, 3, 3], "1 process, and 2 for which it waits, with 3 threads"),
+        ([9], "3 processes with 3 threads"),  # it has no row
         ([1, 2, 3], "3 processes with 3 threads"),
     ],
 )

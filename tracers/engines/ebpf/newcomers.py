@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING
 
 from ....converters.model.remarks import Comment
 from ...base import procfs
 from ...base.scope import Scope
 from .following import Following
-from .peers import Peers
 from .probes import Probes
+from .waited_for import WaitedFor
+
+if TYPE_CHECKING:
+    from .peers import Peers
 
 _LOOK_SHARE = 0.1
 """Maximum share of time spent looking for new processes of the scope: a host may have thousands."""
@@ -23,9 +27,17 @@ _AT_ONCE = 64
 class Newcomers:
     """Takes in processes that belong to the scope from some time on: by name, by group, or as peers."""
 
-    def __init__(self, engine: Probes, following: Following, peers: Peers) -> None:
-        self._engine, self._following, self._peers = engine, following, peers
+    def __init__(
+        self, engine: Probes, following: Following, objects: WaitedFor, ours: Callable[[], Collection[int]]
+    ) -> None:
+        """``objects``: what waits are on. ``ours``: processes of the tracer."""
+        self._engine, self._following = engine, following
         self._scope: Scope = engine.options.scope
+        self._peers: Peers | None = None
+        if self._scope.peers and not self._scope.everything:
+            from .peers import Peers
+
+            self._peers = Peers(engine, objects, ours)
         self._spaces, self._to_adopt = following.spaces, following.to_adopt
         self._next = 0.0
 
@@ -33,7 +45,7 @@ class Newcomers:
         """Looks for them now and then. ``loaders``: processes that load the tracer's tables."""
         if self._scope.grows and time.monotonic() >= self._next:
             self._look(loaders())
-        if peers := self._peers.newcomers():
+        if self._peers and (peers := self._peers.newcomers()):
             self._scope.tgids |= peers
             self.take_in(self._engine.seed())
         self.adopt_some()
@@ -68,8 +80,9 @@ class Newcomers:
 
     def cut(self, at: int) -> None:
         """The next interval begins."""
-        self._peers.cut(at)
+        if self._peers:
+            self._peers.cut(at)
 
     def remarks(self, began: int) -> list[Comment]:
         """Remarks on who has joined. ``began``: beginning of the interval that they are for."""
-        return self._peers.remarks(began)
+        return self._peers.remarks(began) if self._peers else []

@@ -136,8 +136,9 @@ class Objects:
                 self._go_on(until)
 
     def others(self, number: int) -> set[int]:
-        """Processes at the other end of the object with this number (`label`), as far as it is known by now."""
-        return next((_others(each) for each in self._known.values() if each.made.id == number), set())
+        """Processes at the other end of the object that the probes give this id, as far as it is known by now."""
+        known = self._known.get(number)
+        return _others(known) if known else set()
 
     def found(self, ids: Collection[int]) -> list[WaitObject]:
         """Objects with these ids, as `label` makes them."""

@@ -12,9 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, cast
 
 from ....converters.model.remarks import Comment, Joined
-from ....converters.model.wait_objects import label
 from ...base import procfs
-from ...base.scope import Scope
 from ...kernel.records import BLOCKED, ThreadRecord
 from ...measures.wakeup import WakeUp
 from .probes import Probes
@@ -27,6 +25,8 @@ _OFTEN = 0.5
 """Seconds between two looks at first."""
 _RARELY = 0.1
 """Share of the time so far, between two looks of a longer trace: who joined has to wait for others first."""
+_LOOK_SHARE = 0.05
+"""Maximum share of time spent looking: there may be very many waits."""
 _LEAST = 0.1
 """Share of a thread's time that it waited for the process."""
 _MOST = 8
@@ -40,11 +40,8 @@ class Peers:
 
     def __init__(self, engine: Probes, objects: WaitedFor, ours: Callable[[], Collection[int]]) -> None:
         """``ours``: processes of the tracer."""
-        scope: Scope = engine.options.scope
-        self._wakeups: WakeUpCollector | None = None
-        if scope.peers and not scope.everything:
-            found = [cast("WakeUpCollector", each) for each in engine.options.collectors if each.name == WakeUp.name]
-            self._wakeups = found[0] if found else None
+        found = [cast("WakeUpCollector", each) for each in engine.options.collectors if each.name == WakeUp.name]
+        self._wakeups = found[0] if found else None
         self._engine, self._objects, self._ours = engine, objects, ours
         self._began = 0
         """Beginning of the present interval (CLOCK_MONOTONIC ns); 0: that of the trace."""
@@ -61,7 +58,13 @@ class Peers:
         since = now - (self._began or self._engine.began)
         if since < self._next * _NSEC:
             return set()
-        self._next = since / _NSEC + max(_OFTEN, _RARELY * since / _NSEC)
+        found = self._found(now, since)
+        took = time.monotonic_ns() - now
+        self._next = since / _NSEC + max(_OFTEN, _RARELY * since / _NSEC, took / _NSEC / _LOOK_SHARE)
+        return found
+
+    def _found(self, now: int, since: int) -> set[int]:
+        assert self._wakeups
         room = _MOST - sum(map(_lives, self._joined))
         if room <= 0:
             return set()
@@ -91,7 +94,7 @@ def _add_open(waited: Counter[tuple[int, int]], threads: Iterable[ThreadRecord],
     """Adds waits that have not ended: for the process at the other end of what the thread waits for, if it is one."""
     for thread in (record.thread for record in threads):
         if thread.phase == BLOCKED and thread.key.object:
-            others = objects.others(label(thread.key.object)) - {thread.key.tgid}
+            others = objects.others(thread.key.object) - {thread.key.tgid}
             if len(others) == 1:
                 waited[thread.key.tid, others.pop()] += max(now - thread.out, 0)
 

@@ -37,7 +37,6 @@ from .measures.protocol import Collector, Ended, rows_of
 from .measures.recorded_spans import recorded_by
 from .measures.registry import has_waits
 from .newcomers import Newcomers
-from .peers import Peers
 from .preparing import Preparation, check_start, expect_files
 from .probes import Probes
 from .sliced import slices_by_process
@@ -90,7 +89,7 @@ class Session:
             self._unwinding = Unwinding(engine, self._spaces, options.unwind_bytes)
         self._interpreters = Interpreters(engine, self._spaces, self._unwinding)
         self._objects = WaitedFor()
-        self._newcomers = Newcomers(engine, self._following, Peers(engine, self._objects, self._own_processes))
+        self._newcomers = Newcomers(engine, self._following, self._objects, self._own_processes)
 
     def cut_into(self, intervals: Intervals, publish: Callable[[Capture], None]) -> None:
         """Cuts the trace: at the end of each interval, `run` calls ``publish`` with it, in a process of its own; what

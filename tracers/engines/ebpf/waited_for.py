@@ -38,7 +38,7 @@ class WaitedFor:
             self._objects.finish()
 
     def others(self, number: int) -> set[int]:
-        """Processes at the other end of the object with this number (`label`), as far as it is known by now."""
+        """Processes at the other end of the object that the probes give this id, as far as it is known by now."""
         return self._objects.others(number) if self._objects else set()
 
     def found(self, rows: Iterable[Row]) -> list[WaitObject]:

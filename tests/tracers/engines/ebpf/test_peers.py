@@ -7,17 +7,18 @@ import signal
 import struct
 import subprocess
 import time
+from collections import deque
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from stallscope.converters.model.remarks import Joined
-from stallscope.converters.model.wait_objects import label
 from stallscope.tracers.base import procfs
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf import peers as module
 from stallscope.tracers.engines.ebpf.measures.wakeup import WakeUpCollector
+from stallscope.tracers.engines.ebpf.newcomers import Newcomers
 from stallscope.tracers.engines.ebpf.peers import Peers
 from stallscope.tracers.kernel import records
 from stallscope.tracers.kernel.records import BLOCKED, ON_CPU, ORIGIN, RECORD_CHAIN, STATES, Origin, ThreadRecord
@@ -55,14 +56,14 @@ class Waits(WakeUpCollector):
 class Tracing:
     """A trace of the client that began ten seconds ago."""
 
-    def __init__(self, scope: Scope | None = None, others: set[int] | None = None) -> None:
+    def __init__(self, others: set[int] | None = None) -> None:
         self.waits = Waits()
         self.threads: list[ThreadRecord] = []
         self.began = time.monotonic_ns() - 10 * SECOND
-        self.options = SimpleNamespace(scope=scope or Scope(pids=[CLIENT], peers=True), collectors=[self.waits])
-        objects = SimpleNamespace(others=lambda number: others if number == label(SOCKET) and others else set())
+        self.options = SimpleNamespace(collectors=[self.waits])
+        objects: Any = SimpleNamespace(others=lambda number: others if number == SOCKET and others else set())
         engine: Any = self
-        self.peers = Peers(engine, objects, lambda: ())  # type: ignore[arg-type]
+        self.peers = Peers(engine, objects, lambda: ())
         self.thread(CLIENT, ON_CPU, 0)
 
     def thread(self, tgid: int, phase: int, waits: int, on: int = 0) -> None:
@@ -101,11 +102,20 @@ def test_a_wait_that_has_not_ended(server: int) -> None:
     assert traced.peers.newcomers() == {server}
 
 
-@pytest.mark.parametrize(("phase", "waits", "more"), [(ON_CPU, 9, set()), (BLOCKED, 0, set()), (BLOCKED, 9, {1 << 21})])
-def test_other_ends_that_are_not_waited_for(server: int, phase: int, waits: int, more: set[int]) -> None:
-    traced = Tracing(others={server} | more)
+@pytest.mark.parametrize(("phase", "waits"), [(ON_CPU, 9), (BLOCKED, 0)])
+def test_other_ends_that_are_not_waited_for(server: int, phase: int, waits: int) -> None:
+    traced = Tracing(others={server})
     traced.thread(CLIENT, phase, waits * SECOND, SOCKET)
     assert traced.peers.newcomers() == set()
+
+
+def test_several_other_ends(server: int) -> None:
+    """Nobody knows for which of two a thread waits."""
+    with subprocess.Popen(["/bin/sleep", "60"]) as other:
+        traced = Tracing(others={server, other.pid})
+        traced.thread(CLIENT, BLOCKED, 9 * SECOND, SOCKET)
+        assert traced.peers.newcomers() == set()
+        other.kill()
 
 
 def test_who_is_never_traced(server: int) -> None:
@@ -158,8 +168,26 @@ def test_intervals(server: int) -> None:
     assert traced.peers.remarks(now) == []
 
 
-@pytest.mark.parametrize("scope", [Scope(pids=[CLIENT]), Scope(everything=True, peers=True)])
-def test_nobody_joins_unless_asked_for(scope: Scope, server: int) -> None:
-    traced = Tracing(scope)
+@pytest.mark.parametrize(
+    ("scope", "joins"),
+    [
+        (Scope(pids=[CLIENT], peers=True), True),
+        (Scope(pids=[CLIENT]), False),
+        (Scope(everything=True, peers=True), False),
+    ],
+)
+def test_they_join_if_asked_for(scope: Scope, joins: bool, server: int) -> None:
+    traced = Tracing()
     traced.waits.ended_with(server, 5 * SECOND)
-    assert traced.peers.newcomers() == set()
+    engine: Any = SimpleNamespace(**vars(traced), living=traced.living, seed=list)
+    engine.options = SimpleNamespace(scope=scope, collectors=[traced.waits])
+    following: Any = SimpleNamespace(
+        spaces=SimpleNamespace(processes={server: None, CLIENT: None}),
+        to_adopt=deque(),
+        conditions=SimpleNamespace(look_soon=lambda _: None),
+    )
+    objects: Any = SimpleNamespace(others=lambda _: set())
+    newcomers = Newcomers(engine, following, objects, lambda: ())
+    newcomers.poll(lambda: ())
+    assert scope.tgids == ({server} if joins else set())
+    assert len(newcomers.remarks(traced.began)) == int(joins)

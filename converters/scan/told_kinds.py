@@ -1,5 +1,7 @@
-"""Processes that a verdict concerns: those that it finds held up, those that keep them waiting, and those that wait for
-either."""
+"""Kinds of verdicts that tell of a process what the first sentence tells of it.
+
+That is about those that are held up, those that keep them waiting, and those that wait for either.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from ..model.waits_for import THREAD, WaitGraph
 from ..rules.verdict import Verdict
 
 
-def concerned(first: Verdict | None, graph: WaitGraph | None) -> dict[int, frozenset[str]]:
+def told_kinds(first: Verdict | None, graph: WaitGraph | None) -> dict[int, frozenset[str]]:
     """Kinds of verdicts, or of waits, that tell of each process that ``first`` concerns, by the kernel's id."""
     if first is None or first.finding is None:
         return {}
