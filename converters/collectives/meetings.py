@@ -2,8 +2,8 @@
 
 All ranks of a communicator call the same collectives in the same order: that is what the libraries ask for. So the
 n-th call of one rank and the n-th call of another one are the same meeting. Where a trace begins later than the
-communicator, ranks may be some calls apart: they are joined so that the operations are the same and the calls are
-closest in time.
+communicator, ranks may be some calls apart: they are joined so that the operations are the same, and no operation was
+done on one rank before another one began it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 FARTHEST = 64
 """Number of calls that ranks can be apart where a trace begins."""
+FEWEST = 4
+"""Number of calls that have to fit before ranks are taken for those of one communicator."""
 OPEN = -1
 """End of a call that had not ended, and times of a rank that has not come."""
 
@@ -42,6 +44,9 @@ class Calls:
     """`OPEN` for a call that had not ended."""
     what: NDArray[np.int64]
     """One number for each combination of operation, count, type and root."""
+    done: Times
+    """When the rank knew that the operation was done; `OPEN`: not known. The end of the call, or of the wait for the
+    stream into which it was put."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,7 @@ def meetings(calls: Sequence[Calls], *, from_start: bool) -> Meetings:
     import numpy as np
 
     first = max(calls, key=lambda each: len(each.began))
-    shifts = [0 if from_start else _shift(first, each) for each in calls]
+    shifts = [0 if from_start else _aligned(first, each) or 0 for each in calls]
     begin = min(shifts)
     rows = max(shift - begin + len(each.began) for shift, each in zip(shifts, calls, strict=True))
     began = np.full((rows, len(calls)), OPEN, np.int64)
@@ -93,21 +98,37 @@ def meetings(calls: Sequence[Calls], *, from_start: bool) -> Meetings:
     return Meetings(tuple(each.member for each in calls), began, ended, told, differs)
 
 
-def _shift(first: Calls, other: Calls) -> int:
-    """How many calls ``other`` begins after ``first``: with the same operations, the closest in time."""
-    import numpy as np
+def fit(one: Calls, other: Calls) -> bool:
+    """Whether the calls can be those of two ranks of one communicator: enough of them, with the same operations in the
+    same order, and none was done on a rank before the other one began it."""
+    return _aligned(one, other) is not None
 
-    best, chosen = (2.0, 0.0), 0
+
+def _aligned(first: Calls, other: Calls) -> int | None:
+    """How many calls ``other`` begins after ``first``; None if no number fits, or if several do. That calls are close
+    in time would be no evidence: a rank may be late by more than half of a step."""
+
+    fits = []
     for shift in range(-FARTHEST, FARTHEST + 1):
         begin, end = max(shift, 0), min(len(first.began), shift + len(other.began))
-        if end <= begin:
+        if end - begin < FEWEST:
             continue
         mine, theirs = slice(begin, end), slice(begin - shift, end - shift)
-        differ = float((first.what[mine] != other.what[theirs]).mean())
-        apart = float(np.median(np.abs(first.began[mine] - other.began[theirs])))
-        if (differ, apart) < best:
-            best, chosen = (differ, apart), shift
-    return chosen
+        begun, done, what = first.began[mine], first.done[mine], first.what[mine]
+        if _differ(what, other.what[theirs], (done != OPEN) & (other.done[theirs] != OPEN)):
+            continue
+        early = (done != OPEN) & (done < other.began[theirs])
+        early |= (other.done[theirs] != OPEN) & (other.done[theirs] < begun)
+        if not early.any():
+            fits.append(shift)
+    return fits[0] if len(fits) == 1 else None
+
+
+def _differ(one: NDArray[np.int64], other: NDArray[np.int64], done: NDArray[np.bool_]) -> bool:
+    """Whether operations differ. Ranks that call different ones stand still: the last call, which is never done, may
+    be another one."""
+    differ = one != other
+    return bool(differ[:-1].any() or (differ[-1] and done[-1]))
 
 
 class Lateness(NamedTuple):

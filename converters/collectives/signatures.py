@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-COLLECTIVE, POINT_TO_POINT, GROUP, MAKES, ENDS, ASKS = "collective", "point-to-point", "group", "makes", "ends", "asks"
+COLLECTIVE, POINT_TO_POINT, GROUP, MAKES = "collective", "point-to-point", "group", "makes"
+ENDS, ASKS, WAITS = "ends", "asks", "waits"
 """Kinds of functions: in which all ranks of a communicator meet; between two of them; that begin or end a group of
-calls; that make communicators; that end them; that ask for their state."""
+calls; that make communicators; that end them; that ask for their state; that wait until what was enqueued is done."""
 
-NCCL, MPI = "NCCL", "MPI"
+NCCL, MPI, CUDA = "NCCL", "MPI", "CUDA"
 
 _TYPES = (
     *(("int8", 1), ("uint8", 1), ("int32", 4), ("uint32", 4), ("int64", 8), ("uint64", 8), ("float16", 2)),
@@ -48,12 +49,16 @@ class Signature:
 def _nccl(name: str, what: str, arguments: str, kind: str = COLLECTIVE) -> Signature:
     """``arguments``: names of the fields, in order; others are ``_``."""
     at = {field: i for i, field in enumerate(arguments.split()) if field != "_"}
-    return Signature(f"nccl{name}", kind, what, **at)
+    return Signature(f"nccl{name}", kind, what, NCCL, **at)
 
 
 def _mpi(name: str, what: str, arguments: str, kind: str = COLLECTIVE) -> Signature:
     at = {field: i for i, field in enumerate(arguments.split()) if field != "_"}
     return Signature(f"MPI_{name}", kind, what, MPI, **at)
+
+
+def _wait(name: str, stream: int = -1) -> Signature:
+    return Signature(name, WAITS, "synchronisation", CUDA, stream=stream)
 
 
 _ALL = (
@@ -87,6 +92,10 @@ _ALL = (
     _mpi("Barrier", "barrier", "comm"),
     _mpi("Send", "send", "_ count type peer _ comm", POINT_TO_POINT),
     _mpi("Recv", "receive", "_ count type peer _ comm", POINT_TO_POINT),
+    _wait("cudaStreamSynchronize", 0),
+    _wait("cuStreamSynchronize", 0),
+    _wait("cudaDeviceSynchronize"),
+    _wait("cuCtxSynchronize"),
 )
 SIGNATURES: Mapping[str, Signature] = {each.name: each for each in _ALL}
 """All functions, by name; those of MPI's profiling interface (PMPI_…) are the same."""
