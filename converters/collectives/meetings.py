@@ -58,7 +58,7 @@ class Meetings:
     """When each one came; `OPEN`: it did not, or before the trace began."""
     ended: Times
     what: NDArray[np.int64]
-    """See `Calls`; of the first member that came."""
+    """What each one calls, see `Calls`; `OPEN`: nothing."""
     differs: NDArray[np.bool_]
     """Whether members called something else in it."""
 
@@ -68,6 +68,13 @@ class Meetings:
 
         whole = (self.began != OPEN).all(axis=1)
         return np.where(whole, self.began.max(axis=1) - self.began.min(axis=1), OPEN)
+
+    def first(self) -> NDArray[np.int64]:
+        """What is called in each meeting, by the first member in their order that came."""
+        import numpy as np
+
+        found: NDArray[np.int64] = self.what[np.arange(len(self.what)), (self.what != OPEN).argmax(axis=1)]
+        return found
 
     def last(self) -> NDArray[np.int64]:
         """Column of the member who came last to each meeting; `OPEN` unless all came."""
@@ -95,7 +102,7 @@ def meetings(calls: Sequence[Calls], *, from_start: bool) -> Meetings:
     came = what != OPEN
     told = what[np.arange(rows), came.argmax(axis=1)]
     differs = (came & (what != told[:, None])).any(axis=1)
-    return Meetings(tuple(each.member for each in calls), began, ended, told, differs)
+    return Meetings(tuple(each.member for each in calls), began, ended, what, differs)
 
 
 def fit(one: Calls, other: Calls) -> bool:

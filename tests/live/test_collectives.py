@@ -1,4 +1,4 @@
-"""Calls of collectives with their arguments, against what the ranks themselves measured."""
+"""Collectives against what the ranks themselves measured."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from runner import FOLDER
-from stallscope.converters.collectives.communicators import communicators
-from stallscope.converters.collectives.meetings import meetings
-from stallscope.converters.collectives.records import CallTable
-from stallscope.tracers.engines.ebpf.measures.calls import CallsCollector
-from stallscope.tracers.engines.ebpf.measures.protocol import Ended
-from stallscope.tracers.engines.rows import Row
+from numpy.typing import NDArray
+from runner import FOLDER, Workload
+from stallscope.converters.model.collectives import UNKNOWN, Collectives
+from stallscope.tracers.base.scope import Scope
+from stallscope.tracers.engines.ebpf.assemble import profile_of
+from stallscope.tracers.engines.ebpf.measures.registry import collectors
+from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes
+from stallscope.tracers.engines.ebpf.session import Session
+from stallscope.tracers.kernel.records import RecordSink
 from stallscope.tracers.measures.argument_options import ArgumentOptions
 from stallscope.tracers.measures.calls import Calls
+from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.timeline import Timeline
 from stallscope.tracers.probe_targets.wanted import Library, Wanted
 from tracing import Trace
 
@@ -25,36 +29,93 @@ NCCL = Wanted(
     libraries=(Library.at(str(FOLDER / "libnccl.so.2")), Library.at(str(FOLDER / "libcudart.so.12"))),
     symbols=re.compile("^nccl|Synchronize"),
 )
+RANKS, CALLS, LATE = 4, 50, 1
+MS = 1_000_000
 
 
-class Kept(CallsCollector):
-    """Keeps the table of calls, and when the trace began."""
+def traced(trace: Trace, case: str, *arguments: object) -> Collectives:
+    """The collectives of the only communicator."""
+    measures = (Calls(NCCL, arguments=ArgumentOptions()), Timeline(), OffCpu())
+    (found,) = trace("nccl_ranks", RANKS, CALLS, case, *arguments, measures=measures).profile.collectives
+    return found
 
-    table: CallTable
-    began: int
 
-    def rows(self, ended: Ended) -> list[Row]:
-        found = self.collectives(ended)
-        assert found
-        self.table, self.began = found, ended.began
-        return super().rows(ended)
+def truth(folder: Path) -> NDArray[np.int64]:
+    """When each rank called all_reduce: a row for each call."""
+    times = [np.fromfile(folder / f"rank.{rank}", np.int64).reshape(-1, 2)[:CALLS, 0] for rank in range(RANKS)]
+    return np.stack(times, 1)
 
 
 @pytest.mark.parametrize("mode", ["blocking", ""])
-def test_meetings_are_those_of_the_ranks(
+def test_arrivals_are_those_of_the_ranks(
     mode: str, trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STANDIN_NCCL", mode)
-    kept = Kept(Calls(NCCL, arguments=ArgumentOptions()))
-    trace("nccl_ranks", 4, 50, "late", tmp_path, measure=kept)
-    (world,) = communicators(kept.table)
-    assert not world.is_known  # it was made before the trace
-    assert [each.pid for each in world.members] == sorted(each.pid for each in world.members)
-    found = meetings(world.calls, from_start=world.is_known)
-    assert found.began.shape == (50, 4)
-    truth = np.stack([np.fromfile(tmp_path / f"rank.{rank}", np.int64).reshape(-1, 2)[:50] for rank in range(4)], 1)
+    found = traced(trace, "late", tmp_path)
+    assert (found.library, found.size, found.is_known) == ("NCCL", UNKNOWN, False)  # it was made before the trace
+    assert (found.meetings, found.lost, found.standing) == (CALLS, 0, ())
+    assert [(each.what, each.bytes, each.meetings) for each in found.kinds] == [("all-reduce", 4096, CALLS)]
+    assert [(each.rank, each.calls) for each in found.ranks] == [(UNKNOWN, CALLS)] * RANKS
+    assert [each.last for each in found.ranks] == [CALLS if rank == LATE else 0 for rank in range(RANKS)]
+    arrivals = np.array([each.arrivals for each in sorted(found.worst, key=lambda each: each.number)])
+    measured = truth(tmp_path)
     # Between the program's clock and the probe is a trap; a busy machine can take the core there.
-    apart = found.began + kept.began - truth[:, :, 0]
-    assert (apart > 0).all()
+    apart = np.abs((arrivals - arrivals[:, :1]) - (measured - measured[:, :1]))
     assert np.median(apart) < 50_000
-    assert (found.last() == 1).all()
+    late = found.ranks[LATE]
+    assert late.between and late.between_late
+    assert late.between_late.count == late.between.count == CALLS - 1
+    (before,) = [each for each in late.between.waits if "load_batch" in each.site.frames]
+    # Stacks of the first waits can be without names: tables may come later.
+    assert 0.9 * (CALLS - 1) <= before.number <= CALLS - 1
+    assert before.time >= 8 * MS * before.number
+    others = [each.between for rank, each in enumerate(found.ranks) if rank != LATE]
+    assert not [each for spent in others if spent for each in spent.waits if "load_batch" in each.site.frames]
+
+
+def standing(case: str) -> list[Collectives]:
+    """Traces ranks of which one fails in the middle: none of them ends by itself."""
+    with Workload("nccl_ranks", RANKS, CALLS, case, linger=True) as workload:
+        scope = Scope(pids=list(workload.pids))
+        scope.resolve()
+        sink = RecordSink()
+        engine = Probes(ProbeOptions(scope, collectors([Calls(NCCL, arguments=ArgumentOptions()), OffCpu()])), sink)
+        released: list[bool] = []
+
+        def release(*_: object) -> None:
+            if not released:
+                workload.release()
+                released.append(True)
+
+        try:
+            capture = Session(engine, None, 2).run(sink, release)
+        finally:
+            engine.close()
+        try:
+            return profile_of(capture, "Off-CPU time").collectives
+        finally:
+            capture.spaces.close()
+
+
+@pytest.mark.parametrize("mode", ["blocking", ""])
+@pytest.mark.parametrize("case", ["missing", "dead", "stopped"])
+def test_a_rank_that_does_not_come(case: str, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STANDIN_NCCL", mode)
+    (found,) = standing(case)
+    assert found.meetings == CALLS // 2
+    inside, outside = (CALLS // 2 + 1, "all-reduce", 4096), (CALLS // 2, "", 0)
+    told = [(each.number, each.what, each.bytes) for each in found.standing]
+    assert told == [outside if rank == LATE else inside for rank in range(RANKS)]
+    assert [each.pid for each in found.standing] == [each.pid for each in found.ranks]
+
+
+@pytest.mark.parametrize("mode", ["blocking", ""])
+@pytest.mark.parametrize(("case", "told"), [("size", ("all-reduce", 2048)), ("other", ("broadcast", 4096))])
+def test_a_rank_that_calls_something_else(
+    case: str, told: tuple[str, int], mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STANDIN_NCCL", mode)
+    (found,) = standing(case)
+    assert {each.number for each in found.standing} == {CALLS // 2 + 1}
+    expected = [told if rank == LATE else ("all-reduce", 4096) for rank in range(RANKS)]
+    assert [(each.what, each.bytes) for each in found.standing] == expected

@@ -9,7 +9,7 @@ PERIOD = 10 * MS
 
 
 def rank(
-    number: int, late: int = 0, skip: int = 0, calls: int = 20, what: list[int] | None = None, done: bool = True
+    number: int, *, late: int = 0, skip: int = 0, calls: int = 20, what: list[int] | None = None, done: bool = True
 ) -> Calls:
     """Calls every 10 ms, each ``late``, of a rank whose first ``skip`` ones were before the trace."""
     begin = np.arange(skip, calls, dtype=np.int64) * PERIOD

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from stallscope.converters.model.scheduling import OPEN, CallName
 from stallscope.tracers.engines.ebpf.measures import spans
-from stallscope.tracers.engines.ebpf.measures.spans import CallSpans, GoingOn, Spans
+from stallscope.tracers.engines.ebpf.measures.spans import RECORD, CallSpans, GoingOn, Spans
+from stallscope.tracers.engines.ebpf.probes import object_path
+from stallscope.tracers.kernel.bpfobject import Object
 from stallscope.tracers.kernel.records import Origin
 from stallscope.tracers.measures.span_options import SpanOptions
 
