@@ -2,41 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collective_calls import BROADCAST, COMM, DESTROY, INIT, MPI, MS, OTHER, REDUCE, SPLIT, STREAM, SYNC, Table
 from stallscope.converters.collectives.communicators import communicators, endpoints, operations
-from stallscope.converters.collectives.records import FIELDS, OPEN, CallTable
-
-NAMES = (
-    *("ncclCommInitRank", "ncclAllReduce", "ncclCommSplit", "ncclCommDestroy"),
-    *("cudaStreamSynchronize", "ncclBroadcast", "MPI_Allreduce", "other"),
-)
-INIT, REDUCE, SPLIT, DESTROY, SYNC, BROADCAST, MPI, OTHER = range(len(NAMES))
-MS = 1_000_000
-COMM, STREAM = 0x5000, 0x77
-
-
-class Table:
-    """Calls, put in one after the other."""
-
-    def __init__(self) -> None:
-        self.rows: list[tuple[int, int, int, int, int, tuple[int, ...]]] = []
-
-    def add(self, pid: int, began: int, function: int, *arguments: int, ended: int = -2, made: int = 0) -> None:
-        given = (*arguments, *[0] * (8 - len(arguments)))
-        self.rows.append((began, began + 1000 if ended == -2 else ended, pid, function, made, given))
-
-    def init(self, pid: int, rank: int, *, identity: int = 7, made: int = COMM, size: int = 2) -> None:
-        self.add(pid, rank, INIT, 1, size, rank, 0, 0, 0, identity, 9, made=made)
-
-    def reduce(self, pid: int, began: int, *, comm: int = COMM, count: int = 1024) -> None:
-        self.add(pid, began, REDUCE, 1, 2, count, 7, 0, comm, STREAM)
-
-    def made(self) -> CallTable:
-        calls = np.zeros(len(self.rows), np.dtype(list(FIELDS)))
-        for row, (began, ended, pid, function, made, arguments) in zip(calls, sorted(self.rows), strict=True):
-            row["began"], row["ended"], row["pid"], row["function"], row["made"] = began, ended, pid, function, made
-            row["arguments"] = arguments
-        return CallTable(calls, NAMES)
+from stallscope.converters.collectives.records import OPEN
 
 
 def test_ranks_that_gave_the_same_id_are_of_one_communicator() -> None:
@@ -96,18 +64,11 @@ def test_an_init_that_failed_makes_none() -> None:
     assert communicators(table.made()) == []
 
 
-def steps(table: Table, pid: int, late: int, *, comm: int = COMM, count: int = 1024, of: int = 8) -> None:
-    """Steps of 10 ms, of which each is done at its end."""
-    for step in range(of):
-        table.reduce(pid, step * 10 * MS + late, comm=comm, count=count)
-        table.add(pid, step * 10 * MS + late + 2000, SYNC, STREAM, ended=step * 10 * MS + 9 * MS)
-
-
 def test_who_was_there_before_the_trace_is_known_by_what_it_does() -> None:
     table = Table()
-    steps(table, 10, 0)
-    steps(table, 11, 8 * MS)
-    steps(table, 12, MS, comm=0x9000, count=5)
+    table.steps(10, 0)
+    table.steps(11, 8 * MS)
+    table.steps(12, MS, comm=0x9000, count=5)
     pair, single = communicators(table.made())
     assert [each.pid for each in pair.members] == [10, 11]
     assert not pair.is_known
@@ -117,7 +78,7 @@ def test_who_was_there_before_the_trace_is_known_by_what_it_does() -> None:
 def test_one_who_fits_two_groups_is_alone() -> None:
     table = Table()
     for pid, comm in ((10, COMM), (10, 0x6000), (11, COMM)):
-        steps(table, pid, 0, comm=comm)
+        table.steps(pid, 0, comm=comm)
     assert [len(one.members) for one in communicators(table.made())] == [1, 1, 1]
 
 
