@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 from idle_hosts import NETWORK, POOL, SLEEP, TIMER, Host, kinds
+from job_profiles import job
 from lock_profiles import lock
 from stallscope.converters.facts.for_ancestors import are_for_work
 from stallscope.converters.facts.group_limits import limit_of
 from stallscope.converters.facts.hot_function import hot_function
+from stallscope.converters.facts.jobs import jobs_of
 from stallscope.converters.facts.locks import is_convoy
 from stallscope.converters.facts.sampling import are_few, shown_share
 from stallscope.converters.facts.shared_frames import shared_frames
@@ -29,6 +31,7 @@ from stallscope.converters.model.wait_objects import (
 )
 from stallscope.converters.rules import all_wait
 from stallscope.converters.rules.for_others import effects, find
+from stallscope.converters.rules.rank_states import states_of
 from summary_profiles import EXE, MS, READ, SECOND, Tracee, empty, facts_of, user
 from summary_profiles import POOL as PARKED
 from verdict_profiles import JOIN, one
@@ -228,3 +231,9 @@ def is_for_work(profile: Profile) -> bool:
 def comes_first(x: float) -> frozenset[int]:
     """Processes of the verdict on waits for others, if one waits for a peer for this share of the child's time."""
     return find(facts_of(pool(beside=x)))[0].pids
+
+
+def ranks_differ(x: float) -> bool:
+    """Whether ranks do not do alike, of which one has so much more of a kind of time."""
+    facts = facts_of(job(0.3, 0.3, 0.3 + x))
+    return states_of(facts, jobs_of(facts)[0]).unlike() is not None

@@ -29,6 +29,8 @@ SLICES = 10
 """Number of slices in which a scan shows what each process did."""
 FIRST_SLICE = 100_000_000
 """ns of a slice at the beginning of a scan whose length is not known."""
+LEAST_SLICE = 1_000_000
+"""ns of the shortest slice: what is shorter is over before a thread has switched."""
 LEFT_OUT = {"samples": "oncpu", "wakers": "wakeup", "locks": "locks", "ioctls": "ioctl", "calls": "calls"}
 """Names of measures by what --without takes."""
 
@@ -121,8 +123,8 @@ def _measures(left_out: set[str]) -> tuple[Measure, ...]:
 def _sliced(measures: tuple[Measure, ...], seconds: float | None) -> tuple[Measure, ...]:
     """The measures, with the times of waits in slices: their number of a trace of so many ``seconds``; short ones,
     which become longer, if it is not known how long it will take."""
-    length = round(seconds * 1e9 / SLICES) if seconds else FIRST_SLICE
-    return tuple(replace(each, slice=max(length, 1)) if isinstance(each, OffCpu) else each for each in measures)
+    length = max(round(seconds * 1e9 / SLICES), LEAST_SLICE) if seconds else FIRST_SLICE
+    return tuple(replace(each, slice=length) if isinstance(each, OffCpu) else each for each in measures)
 
 
 def _recorded(given: Mapping[str, Any], measures: tuple[Measure, ...]) -> tuple[Measure, ...]:

@@ -163,8 +163,10 @@ class Facts:
         return self.roles.still.issuperset(threads)
 
     def _waits_at_work(self, thread: Thread) -> bool:
-        """Whether it mostly waits, but not always in one place."""
+        """Whether it mostly waits, but not always in one place, or there in the middle of a task."""
         times = self.threads[thread]
+        if thread in self.roles.in_task:
+            return True
         return times.on_cpu + times.runnable < thresholds.MOSTLY * times.wall and not self.is_quiet(thread)
 
     def _pids_at_work(self) -> frozenset[int]:

@@ -6,7 +6,7 @@ A thread for which others wait is never one of them, whatever it does.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from ..model.waits_for import SOFTIRQ, TIMER, UNKNOWN, Node, WaitGraph
 from ..model.waits_for import THREAD as A_THREAD
 from . import thresholds
 from .identity import kernel_id, with_own_ids
+from .task_waits import in_tasks
 from .thread_roles import ThreadRoles, roles_of
 from .wait_functions import EVENT_LOOPS
 from .wait_kinds import EVENTS, TOLD_BY_OTHERS, WORK
@@ -34,11 +35,16 @@ class Evidence(NamedTuple):
     """Place where the thread waits for work."""
 
 
-def idle_by_evidence(sums: Sums, threads: Mapping[Thread, ThreadTimes], graph: WaitGraph) -> dict[Thread, Evidence]:
-    """Evidence for each thread that is idle. ``graph`` is of the same threads."""
+def idle_by_evidence(
+    sums: Sums, threads: Mapping[Thread, ThreadTimes], graph: WaitGraph, in_task: Collection[Thread] = frozenset()
+) -> dict[Thread, Evidence]:
+    """Evidence for each thread that is idle. ``graph`` is of the same threads; ``in_task``: those that are in the
+    middle of a task: what they wait for is needed."""
     ends = _ends(graph)
     found = {}
     for thread, places in sums.items():
+        if thread in in_task:
+            continue
         place = _only_place(places, threads[thread])
         if place and (kind := _kind(thread, place, places[place], ends.get(node_of(thread), {}))):
             found[thread] = Evidence(kind, place)
@@ -57,6 +63,21 @@ def with_evidence(roles: ThreadRoles, found: Mapping[Thread, Evidence]) -> Threa
     quiet = roles.quiet | {thread: frozenset((evidence.place,)) for thread, evidence in found.items()}
     by = {thread: evidence.kind for thread, evidence in found.items()}
     return replace(roles, quiet=quiet, idle=roles.idle | frozenset(found), by=by)
+
+
+def roles_by_wakers(
+    profile: Profile, sums: Sums, threads: dict[Thread, ThreadTimes], graph: WaitGraph | None
+) -> ThreadRoles:
+    """Roles of the threads of a profile with own ids; ``graph``: who waits for whom, None if no wakers are known."""
+    before = roles_of(sums, threads)
+    if graph is None:
+        return before
+    roles = with_evidence(before, idle_by_evidence(sums, threads, graph))
+    in_task = in_tasks(profile, {thread: roles.quiet[thread] for thread in roles.idle})
+    if not in_task:
+        return roles
+    needed = with_evidence(before, idle_by_evidence(sums, threads, graph, in_task))
+    return replace(needed, idle=needed.idle - in_task, in_task=in_task)
 
 
 def for_work(sums: Sums) -> frozenset[Thread]:
@@ -79,7 +100,7 @@ def idle_nodes(profile: Profile, graph: WaitGraph) -> set[Node]:
     own = with_own_ids(profile)
     threads = merged_threads(own.threads)
     sums = add_up_waits(own, threads)
-    roles = with_evidence(roles_of(sums, threads), idle_by_evidence(sums, threads, graph))
+    roles = roles_by_wakers(own, sums, threads, graph)
     return {node_of(thread) for thread in roles.idle}
 
 

@@ -7,7 +7,7 @@ that share a host are kept apart: no two ranks of a job have one number.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from .identity import kernel_id
 from .wait_functions import COLLECTIVE
 from .wait_kinds import CHILD
 from .wait_sums import Thread
+from .wrappers import only_waits_for_child
 
 CREATION = "creation"
 """Source of a rank beside those of `model.origins`: the order in which one process has started the others."""
@@ -102,7 +103,9 @@ def _ranks(facts: Facts) -> dict[int, tuple[int, str]]:
         for above in _above(facts.origins.get(pid)):
             below[above.pid].add(number)
     found: dict[int, tuple[int, str]] = {}
-    wrappers = {pid for pid in numbers if _only_starts(facts, pid, numbers, below)}
+    wrappers: set[int] = set()
+    while more := {pid for pid in numbers.keys() - wrappers if _only_starts(facts, pid, numbers, below, wrappers)}:
+        wrappers |= more  # around which there may be another one
     for pid, number in numbers.items():
         same = (each.pid for each in _above(facts.origins.get(pid)) if each.pid not in wrappers)
         if pid not in wrappers and not any(numbers.get(above) == number for above in same):
@@ -111,18 +114,28 @@ def _ranks(facts: Facts) -> dict[int, tuple[int, str]]:
     return found | _by_creation(facts, numbers)
 
 
-def _only_starts(facts: Facts, pid: int, numbers: Mapping[int, int], below: Mapping[int, set[int]]) -> bool:
+def _only_starts(
+    facts: Facts, pid: int, numbers: Mapping[int, int], below: Mapping[int, set[int]], wrappers: Collection[int]
+) -> bool:
     """Whether a process with a rank's variables has several ranks below it, its own number among them: a launcher of a
-    batch job; or is another program than the rank, for whose end it waits: a shell."""
+    batch job; or is another program than the rank, for whose end it waits: a shell, or a wrapper of its only child.
+    ``wrappers``: those that are known."""
     beneath = below.get(pid, set())
     if len(beneath) > 1:
         return numbers[pid] in beneath
     if numbers[pid] not in beneath:
         return False
     program = facts.origins[pid].executable if pid in facts.origins else ""
-    others = [each for each in numbers if pid in (above.pid for above in _above(facts.origins.get(each)))]
-    is_another = all(facts.origins[each].executable != program for each in others)
-    return is_another and _waits_for_children((pid, pid), facts)
+    below_it = (each for each in numbers if pid in (above.pid for above in _above(facts.origins.get(each))))
+    is_another = all(facts.origins[each].executable != program for each in below_it if each not in wrappers)
+    return is_another and (_waits_for_children((pid, pid), facts) or _wraps(facts, pid, numbers))
+
+
+def _wraps(facts: Facts, pid: int, numbers: Mapping[int, int]) -> bool:
+    """Whether a process does nothing but wait for its only child, which has the same rank."""
+    children = [each.pid for each in facts.origins.values() if each.ancestors and each.ancestors[0].pid == pid]
+    is_alone = len(children) == 1 and numbers.get(children[0]) == numbers[pid]
+    return is_alone and only_waits_for_child(pid, facts.threads, facts.sums)
 
 
 def _waits_for_children(main: Thread, facts: Facts) -> bool:

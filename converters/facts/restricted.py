@@ -29,7 +29,7 @@ class Restricted:
         roles = facts.roles
         self._kernel, self._still = _by_pid(roles.kernel, _pid_of), _by_pid(roles.still, _pid_of)
         self._quiet, self._idle = _by_pid(roles.quiet, _pid_of), _by_pid(roles.idle, _pid_of)
-        self._by = _by_pid(roles.by, _pid_of)
+        self._in_task, self._by = _by_pid(roles.in_task, _pid_of), _by_pid(roles.by, _pid_of)
 
     def of(self, pids: Collection[int]) -> Facts:
         """The facts of the processes with these ids."""
@@ -56,6 +56,7 @@ class Restricted:
             still=frozenset(_of(self._still, pids)),
             quiet={thread: roles.quiet[thread] for thread in _of(self._quiet, pids)},
             idle=frozenset(_of(self._idle, pids)),
+            in_task=frozenset(_of(self._in_task, pids)),
             by={thread: roles.by[thread] for thread in _of(self._by, pids)},
         )
 

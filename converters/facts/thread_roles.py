@@ -26,6 +26,8 @@ class ThreadRoles:
     idle: frozenset[Thread]
     """Quiet threads known to wait for work: the kernel's, and the workers of pools. Never a main thread, unless it is
     among `by`."""
+    in_task: frozenset[Thread] = frozenset()
+    """Threads that would be idle, but wait in the middle of a task (`task_waits`)."""
     by: Mapping[Thread, str] = field(default_factory=dict)
     """Evidence that a thread is idle, by thread, if it is known who ended its waits: a kind of `idle_evidence`."""
 

@@ -257,6 +257,9 @@ OUTSIDER_WAITS = Threshold(0.05, "share of the ranks' time", "If they wait in a 
 STRAGGLER_EXCESS = Threshold(
     0.1, "share of a rank's time above the median", "Who works longer than the others by less does not delay them much."
 )
+RANKS_DIFFER = Threshold(
+    0.25, "difference of ranks' shares", "Ranks whose times of each kind differ by less do much the same."
+)
 
 
 # Who had the cores.

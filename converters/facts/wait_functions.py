@@ -15,11 +15,13 @@ FUTEX_WAITS = frozenset(("futex_wait",))
 """kernel/futex/waitwake.c, under the one name that `kernel_sites` gives to its variants."""
 FEW_EVENTS = frozenset(("do_poll", "do_sys_poll", "do_select"))
 """fs/select.c: functions that wait for one of a few files; many are waited for with epoll."""
+FOR_SIGNALS = frozenset(("do_sigtimedwait", "sigsuspend", "__do_sys_pause"))
+"""kernel/signal.c: functions that wait for a signal, such as that of a child that has ended."""
 EVENT_WAITS = FEW_EVENTS | {
+    *FOR_SIGNALS,
     *("ep_poll", "do_epoll_wait"),  # fs/eventpoll.c
     *("io_cqring_wait", "read_events"),  # io_uring, fs/aio.c
     "inet_csk_accept",  # net/ipv4/inet_connection_sock.c
-    *("do_sigtimedwait", "sigsuspend", "__do_sys_pause"),  # kernel/signal.c
     "userfaultfd_read_iter",  # fs/userfaultfd.c
     *("inotify_read", "fanotify_read", "signalfd_read_iter", "signalfd_dequeue"),  # fs/notify, fs/signalfd.c
     *("do_syslog", "devkmsg_read", "n_tty_read"),  # kernel/printk/printk.c, drivers/tty/n_tty.c
@@ -67,6 +69,9 @@ JOINS = re.compile(r"_*pthread_(clock|timed|try)?join(_np|_ex)?(_common)?|thrd_j
 """Functions of libraries that wait for the end of a thread: glibc's nptl/, libstdc++."""
 SCRIPT_JOINS = re.compile(r"(^|.*/)threading\.py:(Thread\.)?(join|_wait_for_tstate_lock)|Ljava/lang/Thread;::join.*")
 """Functions of scripts (``file:function``) and of compiled code that wait for a thread's end: Python's and Java's."""
+
+THREAD_STARTS = re.compile(r"(^|.*/)threading\.py:(Thread\.)?(_bootstrap|_bootstrap_inner|run)")
+"""Functions of Python's library (``file:function``) with which the stack of each thread begins."""
 
 PYTHON_LOCKS = ("PyThread_acquire_lock_timed", "_PyMutex_LockTimed", "_PyRecursiveMutex_LockTimed")
 """Begins of CPython's functions that take a lock of a script (Python/thread_pthread.h, Python/lock.c). Python's library

@@ -66,12 +66,12 @@ def straggler(found: Straggler) -> str:
     keeps = "keeps" if len(found.late) == 1 else "keep"
     excess, first = found.excess, f"rank {found.late[0].number}"
     ended = "" if found.ended is None else f"; {percent(found.ended)} of their waits for ranks end with it"
-    workers = ""
+    workers, whom = "", "a lock on a file" if found.for_lock else "ranks"
     if found.workers:
-        whom = plural(len(found.late[0].workers), "worker")
-        workers = f"; its {whom}: {percent(found.workers.share)} {_does(found.workers)}"
+        number_of = plural(len(found.late[0].workers), "worker")
+        workers = f"; its {number_of}: {percent(found.workers.share)} {_does(found.workers)}"
     return (
-        f"{late[:1].upper()}{late[1:]} {keeps} the other {number} ranks waiting: they wait for ranks for "
+        f"{late[:1].upper()}{late[1:]} {keeps} the other {number} ranks waiting: they wait for {whom} for "
         f"{percent(found.others_wait)} of their time (median), {first} for {percent(found.waits)}{ended}. Meanwhile "
         f"{first} is for {percent(excess.share)} of its time {_does(excess, usual=True)}"
         f"{workers}."
@@ -113,3 +113,14 @@ def alike(states: RankStates) -> str:
 
 
 _TOLD = 3
+
+
+def unlike(states: RankStates) -> str:
+    """``not alike: 0.6 % (rank 1) to 86.8 % (rank 0) of their time on a core``; "" if they are alike."""
+    found = states.unlike()
+    if found is None:
+        return ""
+    kind, *extremes = found
+    numbers = {id(times): rank.number for rank, times in zip(states.job.ranks, states.times, strict=True)}
+    least, most = (f"{percent(each.share(kind))} (rank {numbers[id(each)]})" for each in extremes)
+    return f"not alike: {least} to {most} of their time {DOES.get(kind, kind)}"

@@ -71,13 +71,13 @@ class Doings:
         return (
             _in_a_device(waits, whole)
             or self._asleep(ends, waits, whole)
-            or self._blocked(ends)
+            or self._blocked(ends, {victim_of(sample.labels).pid for sample, _ in waits})
             or self._runs(ends, waits)
         )
 
-    def _blocked(self, ends: set[Node]) -> Doing | None:
+    def _blocked(self, ends: set[Node], waiting: set[int]) -> Doing | None:
         """A process for which the main threads of these wait, if they do nearly all the time, and mostly for one other
-        process."""
+        process; not one that waits for them: a server waits for whoever asks it. ``waiting``: pids of those."""
         mains = {Node(THREAD, end.pid, end.pid) for end in ends}
         wall = self.wall(mains)
         blocked = sum(edge.waited for (victim, _), edge in self._graph.edges.items() if victim in mains)
@@ -86,7 +86,11 @@ class Doings:
             if victim in mains and end.kind == THREAD and end.pid != victim.pid:
                 of[self._graph.names[end][0], end.pid] += time
         (name, pid), most = max(of.items(), key=lambda entry: (entry[1], entry[0]), default=(("", 0), 0))
-        if not 0 < wall * thresholds.BLOCKED_ITSELF <= blocked or most < thresholds.DOES_MOSTLY * blocked:
+        if (
+            pid in waiting
+            or not 0 < wall * thresholds.BLOCKED_ITSELF <= blocked
+            or most < thresholds.DOES_MOSTLY * blocked
+        ):
             return None
         return Doing(BLOCKED, blocked, wall, len(mains) > 1, name, pid, most)
 

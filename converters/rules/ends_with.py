@@ -12,7 +12,7 @@ from ..facts.facts import Facts
 from ..facts.identity import kernel_id
 from ..facts.idle_evidence import node_of, waiting_for_work
 from ..facts.thread_names import thread_pattern
-from ..facts.wait_kinds import LOCK, PEER
+from ..facts.wait_kinds import EVENTS, LOCK, PEER
 from ..facts.wait_kinds import THREAD as FOR_THREAD
 from ..facts.waits import Waits
 from ..facts.wakers import Wakers
@@ -106,19 +106,27 @@ def about(facts: Facts, pids: frozenset[int] = frozenset()) -> list[Verdict]:
     return facts.once(_blame).find(frozenset(map(kernel_id, pids))) if facts.recorded else []
 
 
+def for_work(facts: Facts) -> Counter[tuple[Node, Node]]:
+    """Time in ns of waits for work of threads that do not only wait for it, by who waits and who ends them."""
+    return facts.once(_blame).for_work if facts.recorded else Counter()
+
+
 def _blame(facts: Facts) -> Blame:
     assert facts.recorded is not None
     loops = {thread for verdict in idle.find(facts) if verdict.finding for thread in verdict.finding.threads}
     left_out = {node_of(thread) for thread in waiting_for_work(facts.roles, facts.sums) - loops}
-    return Blame(facts.recorded.graph, left_out, facts.recorded.profile)
+    return Blame(facts.recorded.graph, left_out, facts.recorded.profile, frozenset(map(node_of, loops)))
 
 
 class Blame:
     """Search for those with whom waits end, among the threads of a graph that do not only wait for work."""
 
-    def __init__(self, graph: WaitGraph, idle: set[Node], profile: Profile) -> None:
-        """``profile``: that of the graph."""
-        self._graph, self._profile = graph, profile
+    def __init__(
+        self, graph: WaitGraph, idle: set[Node], profile: Profile, loops: frozenset[Node] = frozenset()
+    ) -> None:
+        """``profile``: that of the graph. ``loops``: threads whose waits for events are all for others; some of other
+        threads' are for work."""
+        self._graph, self._profile, self._loops = graph, profile, loops
         self._victims = {victim for victim, _ in graph.edges} - idle
         self._several = len({node.pid for node in self._victims}) > 1
         self._groups: dict[_Group, set[Node]] = defaultdict(set)
@@ -126,7 +134,9 @@ class Blame:
             self._groups[self._group(node)].add(node)
         self._pids = {group: {node.pid for node in nodes} for group, nodes in self._groups.items()}
         self._doings = Doings(graph, profile)
-        self._in_kernel = _in_kernel(profile, graph)
+        self._of_kernel = _of_kernel(profile)
+        self._in_kernel = self._of_kernel - graph.traced
+        self._again, self.for_work = self._by_kind()
 
     def find(self, of: frozenset[int] = frozenset()) -> list[Verdict]:
         """Finds at most one verdict, of threads of these processes if any are given."""
@@ -178,33 +188,58 @@ class Blame:
         return list(self._found())
 
     def _found(self) -> Iterator[_Case]:
-        whole = self._asked_again()
+        whole = self._again.copy()
         times: Counter[tuple[_Group, _Culprit]] = Counter()
         for (victim, end), time in self._graph.ends.items():
             # What ends only because of a thread's own timer, it waits for nobody.
             if victim in self._victims and end.kind != TIMER:
                 group = self._group(victim)
-                whole[group] += time
-                if culprit := self._culprit(group, victim, end):
-                    times[group, culprit] += time
+                left = time - self.for_work[victim, end]
+                whole[group] += left
+                if left and (culprit := self._culprit(group, victim, end)):
+                    times[group, culprit] += left
         for (group, culprit), time in times.items():
             wall, much = self._wall(group), thresholds.BLAMED * whole[group]
             if time >= much and whole[group] >= thresholds.SIGNIFICANT * wall > 0:
                 yield _Case(group, culprit, time, whole[group])
 
-    def _asked_again(self) -> Counter[_Group]:
-        """Time of waits for locks that a timer of the group's own ends, and which are repeated: for others, too."""
-        found: Counter[_Group] = Counter()
+    def _by_kind(self) -> tuple[Counter[_Group], Counter[tuple[Node, Node]]]:
+        """Time of waits for locks that a timer of the group's own ends, and which are repeated: for others, too. And
+        time of waits for work, by victim and end."""
+        again: Counter[_Group] = Counter()
+        for_events: Counter[tuple[Node, Node]] = Counter()
         column, waits, parts = self._profile.index(COLUMN), Waits(), []
         for sample in self._profile.samples:
-            if not (has_waker(sample.stack) and sample.values[column] and sample.label("waker") == "[timer]"):
-                continue
             victim = victim_of(sample.labels)
-            if victim in self._victims:
-                parts.append(own_part(sample.stack))  # waits are known by the identity of their stacks
-                if waits.of(parts[-1], str(sample.label("state"))).kind == LOCK:
-                    found[self._group(victim)] += sample.values[column]
-        return found
+            if not (has_waker(sample.stack) and sample.values[column]) or victim not in self._victims:
+                continue
+            by_timer = sample.label("waker") == "[timer]"
+            if not by_timer and victim in self._loops:
+                continue
+            parts.append(own_part(sample.stack))  # waits are known by the identity of their stacks
+            kind = waits.of(parts[-1], str(sample.label("state"))).kind
+            if by_timer and kind == LOCK:
+                again[self._group(victim)] += sample.values[column]
+            elif kind == EVENTS and victim not in self._loops:
+                for_events[victim, end_of(chain_of(sample))] += sample.values[column]
+        return again, self._for_work(for_events)
+
+    def _for_work(self, for_events: Counter[tuple[Node, Node]]) -> Counter[tuple[Node, Node]]:
+        """Keeps those that a process ends which itself waits for longer for the one that it wakes, as a client does;
+        and those that threads of the kernel end: they hand on what was asked for."""
+        between: Counter[tuple[int, int]] = Counter()
+        events: Counter[tuple[int, int]] = Counter()
+        for (victim, end), time in self._graph.ends.items():
+            between[victim.pid, end.pid] += time
+        for (victim, end), time in for_events.items():
+            events[victim.pid, end.pid] += time
+        return Counter(
+            {
+                (victim, end): time
+                for (victim, end), time in for_events.items()
+                if between[end.pid, victim.pid] > events[victim.pid, end.pid] or end in self._of_kernel
+            }
+        )
 
     def _culprit(self, group: _Group, victim: Node, end: Node) -> _Culprit | None:
         if end.kind == DEVICE:
@@ -253,14 +288,14 @@ class Blame:
         return () if any(node.pid in pids for node in self._graph.traced) else pids
 
 
-def _in_kernel(profile: Profile, graph: WaitGraph) -> set[Node]:
-    """Threads of the kernel that were not traced: they do what a device, or a thread of a process, has asked for."""
+def _of_kernel(profile: Profile) -> set[Node]:
+    """Threads of the kernel: they do what a device, or a thread of a process, has asked for."""
     column = profile.index(COLUMN)
     found: dict[Node, bool] = {}
     for sample in profile.samples:
         if has_waker(sample.stack) and sample.values[column]:
             end = end_of(chain_of(sample))
-            if end.kind == THREAD and end not in graph.traced and found.get(end, True):
+            if end.kind == THREAD and found.get(end, True):
                 frames = chain_stack(sample.stack)
                 found[end] = bool(frames) and all(_is_kernels(frame) for frame in frames)
     return {node for node, is_kernels in found.items() if is_kernels}

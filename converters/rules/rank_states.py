@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
+from typing import NamedTuple
 
 from ..facts import thresholds
 from ..facts.facts import Facts
@@ -16,6 +17,7 @@ from ..facts.wait_kinds import CORE, TOLD_BY_OTHERS
 from ..facts.wait_sums import Place, Sum, Thread
 from ..model.waits_for import THREAD as NODE
 from .finding import Finding
+from .rank_locks import RankLocks
 from .verdict import GPU, kind_of
 
 RUNNING, RUNNABLE = "running", "runnable"
@@ -38,6 +40,8 @@ class RankTimes:
     """Time by kind and frames of the place."""
     ended_by: Mapping[int, int] = field(default_factory=dict)
     """Time of waits by the other rank (pid) that ended them, as far as wakers were recorded."""
+    for_locks: int = 0
+    """Time of those waits for other ranks that are for a lock on a file."""
 
     def share(self, kind: str) -> float:
         """Share of the time."""
@@ -74,6 +78,17 @@ class RankStates:
         middle, far = self.bar() or (0.0, float("inf"))
         return tuple(abs(each.own - middle) > far for each in self.times)
 
+    def unlike(self) -> tuple[str, RankTimes, RankTimes] | None:
+        """The kind of which the ranks' shares differ most, with the ranks of the least and of the greatest; None if no
+        kind's differ much."""
+        known = [each for each in self.times if each.wall]
+        if not known:
+            return None
+        pairs = ((kind, *_extremes(known, kind)) for kind in self.medians())
+        found = max(pairs, key=lambda pair: pair[2].share(pair[0]) - pair[1].share(pair[0]))
+        kind, least, most = found
+        return found if most.share(kind) - least.share(kind) > thresholds.RANKS_DIFFER else None
+
     def bar(self) -> tuple[float, float] | None:
         """Median of the ranks' own time, and the distance from it that stands out: neither moves with one of them.
         None for fewer than three."""
@@ -85,19 +100,31 @@ class RankStates:
         return middle, max(spread, float(thresholds.STRAGGLER_EXCESS))
 
 
+def _extremes(times: Sequence[RankTimes], kind: str) -> tuple[RankTimes, RankTimes]:
+    return min(times, key=lambda each: each.share(kind)), max(times, key=lambda each: each.share(kind))
+
+
 DEVIATION = 1.4826
 """The standard deviation of normally distributed values in terms of the median distance from their median."""
 
 
 def states_of(facts: Facts, job: Job) -> RankStates:
     """The states of a job's ranks."""
-    ends = _ends(facts, job)
-    return RankStates(job, tuple(_times(facts, [rank.pid], job, ends) for rank in job.ranks))
+    around = _Around(job, _ends(facts, job), RankLocks(facts, job))
+    return RankStates(job, tuple(_times(facts, [rank.pid], around) for rank in job.ranks))
 
 
 def times_of(facts: Facts, pids: Iterable[int], job: Job) -> RankTimes:
     """Times of processes, of the threads that stand for each. ``job``: those whose other ranks are waited for."""
-    return _times(facts, pids, job, _ends(facts, job))
+    return _times(facts, pids, _Around(job, _ends(facts, job), RankLocks(facts, job)))
+
+
+class _Around(NamedTuple):
+    """Knowledge of a job for the times of each rank."""
+
+    job: Job
+    ends: Ends
+    locks: RankLocks
 
 
 def _ends(facts: Facts, job: Job) -> Ends:
@@ -111,17 +138,19 @@ def _ends(facts: Facts, job: Job) -> Ends:
     return found
 
 
-def _times(facts: Facts, pids: Iterable[int], job: Job, ends: Ends) -> RankTimes:
+def _times(facts: Facts, pids: Iterable[int], around: _Around) -> RankTimes:
     threads = [thread for pid in pids for thread in _standing_for(facts, pid)]
     kinds: Counter[str] = Counter()
     places: Counter[tuple[str, tuple[str, ...]]] = Counter()
     ended: Counter[int] = Counter()
+    for_locks = 0
     for thread in threads:
-        of = _Thread(facts, thread, job, ends)
+        of = _Thread(facts, thread, around)
         kinds.update(of.kinds)
         places.update(of.places)
         ended.update(of.ended)
-    return RankTimes(sum(facts.threads[thread].wall for thread in threads), kinds, places, ended)
+        for_locks += of.for_locks
+    return RankTimes(sum(facts.threads[thread].wall for thread in threads), kinds, places, ended, for_locks)
 
 
 def _standing_for(facts: Facts, pid: int) -> list[Thread]:
@@ -133,16 +162,17 @@ def _standing_for(facts: Facts, pid: int) -> list[Thread]:
 class _Thread:
     """Times of one thread."""
 
-    def __init__(self, facts: Facts, thread: Thread, job: Job, ends: Ends) -> None:
-        self._facts, self._thread = facts, thread
-        self._others = {kernel_id(pid): pid for pid in job.pids if pid != thread[0]}
+    def __init__(self, facts: Facts, thread: Thread, around: _Around) -> None:
+        self._facts, self._thread, self._locks = facts, thread, around.locks
+        self._others = {kernel_id(pid): pid for pid in around.job.pids if pid != thread[0]}
+        self.for_locks = 0
         times = facts.threads[thread]
         self.kinds: Counter[str] = Counter({RUNNING: times.on_cpu, RUNNABLE: times.runnable})
         self.places: Counter[tuple[str, tuple[str, ...]]] = Counter()
         for place, total in facts.waits_of(thread).items():
             if place.kind != CORE:
                 self._add(place, total)
-        self.ended = ends.get((kernel_id(thread[0]), kernel_id(thread[1])), Counter())
+        self.ended = around.ends.get((kernel_id(thread[0]), kernel_id(thread[1])), Counter())
         self._move_to_others(sum(self.ended.values()) - self.kinds[COLLECTIVE])
         self._add_runs(times.on_cpu)
         self.kinds += Counter()  # without zeros
@@ -151,6 +181,9 @@ class _Thread:
         frames = place.site.frames
         kind = kind_of(Finding(place.kind, _SOMEBODY, 0, 0, (place,)))
         among = total.time if place.wait.job == COLLECTIVE else self._on_others(total)
+        if not among:
+            among = round(total.time * self._locks.part(self._thread[0], place))
+            self.for_locks += among
         if among:
             self.kinds[COLLECTIVE] += among
             self.places[COLLECTIVE, frames] += among

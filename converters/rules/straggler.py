@@ -51,6 +51,8 @@ class Straggler(NamedTuple):
     """Part of the others' waits for ranks that end with the late ones; None if wakers were not recorded."""
     workers: Excess | None = None
     """Main occupation of the processes that the latest rank has started; None if there are none."""
+    for_lock: bool = False
+    """Whether the others mostly wait for a lock on a file, of which the verdict on these waits tells."""
 
 
 def find(facts: Facts) -> list[Verdict]:
@@ -58,10 +60,10 @@ def find(facts: Facts) -> list[Verdict]:
     found = []
     for job in jobs_of(facts):
         states = states_of(facts, job)
-        if detail := straggler_of(facts, states):
+        if (detail := straggler_of(facts, states)) and not detail.for_lock:
             late = {rank.pid for rank in detail.late}
             others = (times for rank, times in zip(job.ranks, states.times, strict=True) if rank.pid not in late)
-            time = sum(each.kinds.get(kind, 0) for each in others for kind in FOR_OTHERS)
+            time = sum(map(_for_others, others))
             found.append(Verdict(RULE, COLLECTIVE, time, 1, job.pids, detail=detail, is_effect=True))
     return found
 
@@ -95,7 +97,12 @@ def straggler_of(facts: Facts, states: RankStates) -> Straggler | None:
         _excess(times, rest),
         _ended(rest, [each.pid for each, _ in late]),
         _workers(facts, rank, states.job),
+        sum(each.for_locks for each in rest) >= thresholds.MOSTLY * sum(_for_others(each) for each in rest) > 0,
     )
+
+
+def _for_others(times: RankTimes) -> int:
+    return sum(times.kinds.get(kind, 0) for kind in FOR_OTHERS)
 
 
 def _excess(late: RankTimes, others: list[RankTimes]) -> Excess:

@@ -79,7 +79,7 @@ def capture_of(path: str) -> str:
     target = Path(path)
     if not target.is_dir():
         return path
-    if not (target / CAPTURE).is_file():
+    if not _is_file(target / CAPTURE):
         raise StallscopeError(
             f"{printable(path)} is no folder of a scan: it has no {CAPTURE}",
             "name a folder that trace-scan has written",
@@ -90,16 +90,28 @@ def capture_of(path: str) -> str:
 def lanes_of(path: str) -> bytes:
     """The lanes of threads in the folder ``path``, packed for a page; b"" if it has none. StallscopeError."""
     file = Path(path) / LANES
-    if not file.is_file():
+    if not _is_file(file):
         return b""
     try:
         with file.open("rb") as stream:
             found = stream.read(MOST_LANES + 1)
     except OSError as error:
-        raise StallscopeError(f"{printable(str(file))} cannot be read: {error.strerror}", "check its rights") from None
+        raise _unreadable(file, error) from None
     if len(found) > MOST_LANES:
         raise StallscopeError(f"{printable(str(file))} is too large", "remove it: the page has no lanes then")
     return found
+
+
+def _is_file(path: Path) -> bool:
+    """Whether there is such a file. StallscopeError if it is not known: the folder may be another user's."""
+    try:
+        return path.is_file()
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: OSError) -> StallscopeError:
+    return StallscopeError(f"{printable(str(path))} cannot be read: {error.strerror}", "check its rights")
 
 
 def _exists(path: Path) -> bool:

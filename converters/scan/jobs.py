@@ -15,7 +15,7 @@ from ..facts.identity import kernel_id, shown_id
 from ..facts.jobs import Job, Rank, jobs_of
 from ..facts.ranks import named
 from ..facts.wait_functions import COLLECTIVE
-from ..phrases.jobs import alike, job_name, percent, rank_name, straggler
+from ..phrases.jobs import alike, job_name, percent, rank_name, straggler, unlike
 from ..rules.rank_states import RUNNABLE, RUNNING, RankStates, RankTimes, states_of
 from ..rules.straggler import Straggler, straggler_of
 from ..summary.tables import table
@@ -49,7 +49,9 @@ class JobReport:
         name = job_name(self.job, self.program)
         if self.late:
             return f"{name}. {straggler(self.late)}"
-        return f"{name}, {alike(self.states)}" if not any(self.states.far()) else f"{name}. Nobody is late."
+        if any(self.states.far()):
+            return f"{name}. Nobody is late."
+        return f"{name}, {unlike(self.states) or alike(self.states)}"
 
     def in_order(self) -> list[tuple[Rank, RankTimes, bool]]:
         """Ranks with their times, and whether they stand out: those first that are farthest from the median."""
@@ -220,6 +222,7 @@ def _late_json(late: Straggler) -> dict[str, Any]:
         "usual": round(excess.usual, _DIGITS),
         "frames": [json_text(frame) for frame in excess.frames],
         "ended": None if late.ended is None else round(late.ended, _DIGITS),
+        "for_lock": late.for_lock,
     }
 
 

@@ -12,10 +12,11 @@ from ..facts.facts import Facts
 from ..facts.identity import kernel_id
 from ..facts.restricted import Restricted
 from ..facts.thread_names import name_pattern
-from ..facts.wait_kinds import SLEEP, TOLD_BY_OTHERS
+from ..facts.wait_kinds import EVENTS, SLEEP, TOLD_BY_OTHERS
 from ..facts.wait_sums import Thread
 from ..model.waits_for import DEVICE, THREAD, Node, WaitGraph
 from ..phrases.sentences import Sentences
+from ..rules import ends_with
 from ..rules.busy import Busy
 from ..rules.finding import CPU
 from ..rules.ranking import judge
@@ -25,8 +26,8 @@ from .nothing_to_do import has_no_work, has_nothing_to_do, needed_pids
 from .over_time import OverTime, over_time
 from .told_kinds import told_kinds
 
-_End = tuple[Node, tuple[str, int], int]
-"""End of waits: who waited; the name and the process that ended them, 0 for a device; the time in ns."""
+_End = tuple[Node, Node, tuple[str, int], int]
+"""End of waits: who waited, and who ended it; the name and the process of the latter, 0 for a device; ns."""
 _Ends = dict[int, list[_End]]
 """Ends of waits by others, by the pid of who waited, as the kernel knows it."""
 
@@ -43,6 +44,8 @@ class _Known(NamedTuple):
     """Whether it is not idle if something holds it up, though it does nothing."""
     told: frozenset[str]
     """Kinds of verdicts, or of waits, that tell what the first sentence tells of it; none if it is on others."""
+    for_work: Mapping[tuple[Node, Node], int]
+    """Time in ns of waits for work, by who waits and who ends them."""
 
 
 @dataclass(frozen=True)
@@ -127,13 +130,13 @@ def each_process(facts: Facts, awake: Collection[int] = (), first: Verdict | Non
     graph = facts.recorded.graph if facts.recorded else None
     each, ends, waits = Restricted(facts), _ends_by_pid(graph) if graph else {}, graph.waits() if graph else {}
     needed = needed_pids(graph, facts.duration) if graph else frozenset[int]()
-    told = told_kinds(first, graph)
+    told, for_work = told_kinds(first, graph), ends_with.for_work(facts)
     return [
         _of(
             facts,
             each.of((pid,)),
             pid,
-            _Known(waits, ends, needed, kernel_id(pid) in awake, told.get(kernel_id(pid), frozenset())),
+            _Known(waits, ends, needed, kernel_id(pid) in awake, told.get(kernel_id(pid), frozenset()), for_work),
         )
         for pid in sorted(pids)
     ]
@@ -144,7 +147,7 @@ def _ends_by_pid(graph: WaitGraph) -> _Ends:
     for (victim, end), part in graph.ends.items():
         if end.kind in (THREAD, DEVICE) and end.pid != victim.pid:
             name = graph.names[end][0] if end.kind == THREAD else end.name
-            found[victim.pid].append((victim, (name, end.pid if end.kind == THREAD else 0), part))
+            found[victim.pid].append((victim, end, (name, end.pid if end.kind == THREAD else 0), part))
     return found
 
 
@@ -163,8 +166,11 @@ def _of(facts: Facts, own: Facts, pid: int, known: _Known) -> ProcessVerdict:
     threads = finding.threads if finding else ()
     time, wall = _times(verdict)
     victims = {Node(THREAD, kernel_id(pid), kernel_id(tid)) for pid, tid in threads}
+    # Who waits for events may have no other waits; who is held up does not wait there for those who ask it.
+    for_work = known.for_work if verdict.wait_kind != EVENTS else {}
     waits = sum(known.waits.get(victim, 0) for victim in victims)
-    ender = _ender(known.ends.get(kernel_id(pid), ()), victims, time)
+    waits -= sum(part for (victim, _), part in for_work.items() if victim in victims)
+    ender = _ender(known.ends.get(kernel_id(pid), ()), victims, time, for_work)
     has_nothing = ender is None and has_nothing_to_do(facts, verdict, known.needed)
     if not is_held and (has_nothing or has_no_work(facts, verdict, known.needed)):
         return ProcessVerdict(name, (pid,), IDLE, 0, 0, on_cpu, 0.0, verdict)
@@ -206,13 +212,15 @@ def _name(facts: Facts, pid: int) -> str:
     return main.process if main else next(times.process for times in facts.threads.values())
 
 
-def _ender(ends: Iterable[_End], victims: Collection[Node], time: int) -> Ender | None:
+def _ender(
+    ends: Iterable[_End], victims: Collection[Node], time: int, for_work: Mapping[tuple[Node, Node], int]
+) -> Ender | None:
     """The process, or the device, that ends most of the waits of these threads of one process; None if none ends much
     of ``time``."""
     times: Counter[tuple[str, int]] = Counter()
-    for victim, ender, part in ends:
+    for victim, end, ender, part in ends:
         if victim in victims:
-            times[ender] += part
+            times[ender] += part - for_work.get((victim, end), 0)
     (name, pid), most = max(times.items(), key=lambda entry: (entry[1], entry[0]), default=(("", 0), 0))
     return Ender(name, (pid,) if pid else (), most) if 0 < thresholds.BLAMED * time <= most else None
 

@@ -111,6 +111,8 @@ def _table(rows: Sequence[ProcessVerdict], trace: int) -> Table:
     heads = ("Verdict", "Share", "Cores", *(("Over time",) if strips else ()))
     made = table(*heads, last="Processes (Share: of the time of the threads that it is on)")
     made.columns[0].justify = "left"
+    if strips:
+        made.columns[heads.index("Over time")].justify = "left"
     for each in rows:
         much = share(each.time, each.wall) if each.wall else "-"
         strip = (each.over.strip if each.over else "-",) if strips else ()

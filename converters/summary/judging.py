@@ -11,7 +11,7 @@ from ..facts.contention import contention_of
 from ..facts.facts import Beside, Facts, Recorded
 from ..facts.gil import gil_shares
 from ..facts.identity import kernel_id, with_own_ids
-from ..facts.idle_evidence import idle_by_evidence, with_evidence
+from ..facts.idle_evidence import roles_by_wakers
 from ..facts.ranks import ranks_of
 from ..facts.runs import SAMPLED as ON_CPU
 from ..facts.runs import add_up_runs
@@ -19,11 +19,12 @@ from ..facts.scripts import named_locks, with_scripts
 from ..facts.shed_stacks import with_shed_stacks
 from ..facts.slices import slices_by_thread
 from ..facts.started import started_processes, with_waits_for_started
-from ..facts.thread_roles import roles_of
 from ..facts.timed_locks import with_waits_joined
 from ..facts.timed_selects import with_timed_selects
+from ..facts.timed_services import with_timed_services
 from ..facts.wait_sums import Sums, add_up_waits, merged_threads
 from ..facts.waits_for_servers import with_waits_for_servers
+from ..facts.wrappers import Wrappers
 from ..model import Profile
 from ..model.waits_for import has_wakers, waits_for
 from ..rules.crowd import pools_of_libraries
@@ -60,15 +61,17 @@ def read(given: Profile) -> Read:
     recorded = None
     if sums and has_wakers(given):
         recorded = Recorded(replace(given, locks=profile.locks), waits_for(given, names_by_pid))
-    evidence = idle_by_evidence(sums, threads, recorded.graph) if recorded else {}
-    roles = with_evidence(roles_of(sums, threads), evidence)
+        sums = with_timed_services(sums, recorded.graph)
+    roles = roles_by_wakers(profile, sums, threads, recorded.graph if recorded else None)
     gil = gil_shares(profile.gil, profile.threads)
     pools = functools.partial(pools_of_libraries, profile)
     contention = contention_of(profile)
     of_all = profile.threads, contention, gil, pools, profile.neighbours, recorded, runs, profile.steps
     labels = {each.pid: each.ranks for each in profile.processes if each.ranks}
     origins = {each.pid: each for each in profile.origins}
-    kept = profile.file_locks, objects, labels, origins, profile.group_limits, slices_by_thread(profile.slices)
+    woke = {waker.pid for _, waker in recorded.graph.edges} if recorded else set()
+    at_ends = Wrappers(threads, sums, profile.origins, profile.neighbours, woke).without(objects)
+    kept = profile.file_locks, at_ends, labels, origins, profile.group_limits, slices_by_thread(profile.slices)
     beside = Beside(*of_all, ranks_of(profile), started, *kept)
     return Read(profile, before, Facts(sums, threads, roles, profile.duration_ns, beside))
 

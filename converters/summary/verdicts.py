@@ -17,6 +17,7 @@ from ..model import Stack, ThreadTimes
 from ..model.group_limits import GroupLimit
 from ..model.locks import LockThread, LockTimes
 from ..model.processes import CpuLimit
+from ..rules.busy import Busy
 from ..rules.finding import Finding
 from ..rules.pool_anew import Pool
 from ..rules.processes_anew import Started
@@ -41,7 +42,7 @@ class Judged(NamedTuple):
             "confidence": round(verdict.confidence, 4),
             "score_ns": round(verdict.score),
             "pids": kernel_ids(verdict.pids),
-            "subject": verdict.finding and self._finding(verdict.finding),
+            "subject": (subject := _subject(verdict)) and self._finding(subject),
             "cause": verdict.cause and self._finding(verdict.cause),
             "effect": verdict.effect and self._finding(verdict.effect),
             "evidence": evidence_json(verdict.detail),
@@ -70,6 +71,11 @@ class Judged(NamedTuple):
             return {**named, "pid": kernel_id(pid), "tid": 0, "count": times.count}
         lives = {"life": life_of(tid)} if life_of(tid) > 1 else {}
         return {**named, "pid": kernel_id(pid), "tid": kernel_id(tid), **lives}
+
+
+def _subject(verdict: Verdict) -> Finding | None:
+    """What the verdict is on. That of running threads has the time of all groups, and the threads of the first one."""
+    return verdict.detail.groups[0] if isinstance(verdict.detail, Busy) else verdict.finding
 
 
 @singledispatch

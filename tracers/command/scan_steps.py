@@ -27,7 +27,7 @@ def with_steps(given: Mapping[str, Any], measures: tuple[Measure, ...]) -> tuple
     steps = make_steps({**given, **kept, "outputs": ()})
     if any(isinstance(each, Steps) for each in steps) and any(isinstance(each, Calls) for each in measures):
         raise click.UsageError(
-            "--step of a library's or a program's function needs the probes of calls: add --without calls"
+            "--step of a library's or a program's function takes the probes of calls: add --without calls"
         )
     timed = (replace(each, one_by_one=True) if isinstance(each, OnCpu) else each for each in measures)
     return (*timed, *steps)

@@ -199,6 +199,8 @@ class WatchResults(ScanResults):
         except BrokenPipeError:
             self._end_trace()
             raise
+        except OSError as error:
+            raise StallscopeError(f"cannot write to standard output: {error.strerror}", "see where it leads") from None
 
     def _send(self, interval: Interval) -> None:
         import json

@@ -13,10 +13,10 @@ from stallscope.converters.facts.jobs import (
     Job,
     jobs_of,
 )
-from stallscope.converters.model import Profile, Sample
+from stallscope.converters.model import Profile, Sample, Stack
 from stallscope.converters.model.origins import MEMORY, Ancestor
 from stallscope.converters.model.wait_objects import LABEL, TCP, ObjectEnd, WaitObject
-from summary_profiles import CHILD, POLL, SECOND, SLEEP, Tracee, empty, facts_of
+from summary_profiles import CHILD, EXE, LIBC, POLL, SECOND, SLEEP, Tracee, empty, facts_of, kernel, user
 
 SHELL = Ancestor(40, "bash")
 A, B = (Ancestor(50, "torchrun"), SHELL), (Ancestor(60, "torchrun"), SHELL)
@@ -166,6 +166,66 @@ def test_a_shell_that_waits_for_the_rank_is_none() -> None:
         made.processes[-1].pid = made.origins[-1].pid = shell.times.pid
         rank(made, 100 + i, i, above=(Ancestor(60 + i, "bash"), MPIRUN))
     assert pids(made) == [[100, 101]]
+
+
+SIGNAL = (*user(EXE, "main"), *user(LIBC, "sigsuspend"), *kernel("__x64_sys_rt_sigsuspend", "sigsuspend"))
+
+
+def started_by(*wrappers: str, stack: Stack = SIGNAL, number: int = 0) -> Profile:
+    """Two ranks with these processes around each, from the outermost on, which have its variables, wait like this, and
+    run for the rest of the time."""
+    made = empty()
+    for i in range(2):
+        above = [MPIRUN]
+        for j, program in enumerate(wrappers):
+            pid = 200 + 10 * j + i
+            rank(made, pid, i + number, above=above, executable=f"/bin/{program}", name=program)
+            made.threads.pop()
+            made.samples = [each for each in made.samples if each.label("pid") != pid]
+            Tracee(made, pid, program, pid, program).wait(stack, "interruptible", 10 * SECOND, still=True)
+            above = [Ancestor(pid, program), *above]
+        rank(made, 100 + i, i, above=above)
+    return made
+
+
+@pytest.mark.parametrize("wrappers", [("timeout",), ("env", "timeout"), ("bash", "timeout", "bash")])
+@pytest.mark.parametrize("stack", [SIGNAL, CHILD])
+def test_what_only_waits_for_its_child_of_the_same_rank_is_none(wrappers: tuple[str, ...], stack: Stack) -> None:
+    (found,) = jobs(started_by(*wrappers, stack=stack))
+    assert [(each.number, each.pid, each.workers) for each in found.ranks] == [(0, 100, ()), (1, 101, ())]
+    assert found.launcher == MPIRUN
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        started_by("timeout", stack=POLL),  # it may serve others
+        started_by("timeout", number=5),  # its child has another rank
+    ],
+)
+def test_others_that_have_a_child_are_ranks(made: Profile) -> None:
+    assert [200, 201] in pids(made)
+
+
+def test_a_process_that_waits_for_signals_with_several_children_is_a_rank() -> None:
+    made = started_by("timeout")
+    for i in range(2):
+        rank(made, 300 + i, i, above=[Ancestor(200 + i, "timeout"), MPIRUN])
+    assert pids(made) == [[200, 201]]
+
+
+def test_a_process_whose_child_has_no_rank_is_one() -> None:
+    made = started_by("timeout", "sudo")
+    for each in made.processes:
+        each.ranks = {} if each.pid in (210, 211) else each.ranks
+    assert pids(made) == [[200, 201]]
+
+
+def test_a_process_of_the_same_program_is_the_worker_of_its_rank() -> None:
+    made = started_by("train")
+    for each in made.origins:
+        each.executable = "/opt/train"
+    assert pids(made) == [[200, 201]]
 
 
 def test_a_batch_script_is_no_rank() -> None:

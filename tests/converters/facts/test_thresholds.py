@@ -299,6 +299,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "OUTSIDER": (Pin(0.249, 0.251, host_pins.is_waited_for),),
     "OUTSIDER_WAITS": (Pin(0.049, 0.051, host_pins.waits_long_enough),),
     "STRAGGLER_EXCESS": (Pin(0.099, 0.101, lambda x: is_late(job(0.3, 0.3, 0.3, 0.3 + x))),),
+    "RANKS_DIFFER": (Pin(0.249, 0.251, fact_pins.ranks_differ),),
     "TAKERS_TELL": (Pin(0.0099, 0.0101, said.tells_takers),),
     "TAKER": (Pin(0.049, 0.051, said.takers_named),),
     "TRACED_HAVE_CORES": (Pin(0.79, 0.81, said.traced_have_cores),),

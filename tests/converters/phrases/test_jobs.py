@@ -5,7 +5,7 @@ from job_profiles import job, late, rank
 from stallscope.converters.facts.jobs import jobs_of
 from stallscope.converters.model import Profile
 from stallscope.converters.model.origins import MEMORY, Ancestor
-from stallscope.converters.phrases.jobs import alike, job_name, straggler
+from stallscope.converters.phrases.jobs import alike, job_name, straggler, unlike
 from stallscope.converters.rules.rank_states import states_of
 from stallscope.converters.rules.straggler import straggler_of
 from summary_profiles import EXE, SECOND, SLEEP, Tracee, empty, facts_of, user
@@ -72,3 +72,14 @@ def test_a_part_of_what_it_does_is_in_one_place() -> None:
     third.wall += last.wall
     third.blocked["interruptible"] += last.wall
     assert said(made).endswith("nap → clock_nanosleep (53.3 % there; the others: 10.0 %).")
+
+
+def test_ranks_that_are_not_alike() -> None:
+    """Two have no median, and of three none may be late."""
+    for made, told in (
+        (job(0.875, 0.125), "not alike: 12.5 % (rank 0) to 87.5 % (rank 1) of their time waiting for other ranks"),
+        (job(0.3, 0.5), ""),
+        (job(0.0, 0.5, 1.0), "not alike: 0.0 % (rank 2) to 100.0 % (rank 0) of their time waiting for other ranks"),
+    ):
+        facts = facts_of(made)
+        assert unlike(states_of(facts, jobs_of(facts)[0])) == told

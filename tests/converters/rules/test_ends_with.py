@@ -9,7 +9,7 @@ from stallscope.converters.model import Frame, Module, Profile, ThreadTimes
 from stallscope.converters.model.waits_for import THREAD, Node, waits_for
 from stallscope.converters.phrases.ends_with import ends_with
 from stallscope.converters.rules.ends_with import Blame, EndsWith
-from summary_profiles import MS, SECOND
+from summary_profiles import EPOLL, MS, SECOND
 from wait_graphs import APP, Link, chained, profile_of
 
 HOLDER: Link = ("dcgm-exporter-812", 813, "collector")
@@ -120,6 +120,57 @@ def test_nobody_is_blamed(profile: Profile) -> None:
 def test_idle_threads_are_no_victims() -> None:
     profile = ranks(61, HOLDER)
     assert sentence(profile, {Node(THREAD, pid, pid) for pid in range(20, 28)}) == ""
+
+
+def served(ms: int, *chain: Link, asks: int) -> Profile:
+    """A server that waits ``ms`` for events that this chain ends, and 50 ms for a backend; its client waits ``asks`` ms
+    for it."""
+    profile = profile_of(
+        chained(20, 20, ms * MS, *chain, process="server", own=(Frame("main"), *EPOLL)),
+        chained(20, 20, 50 * MS, ("backend-9", 9, "backend"), process="server"),
+        chained(30, 30, asks * MS, ("server-20", 20, "server"), process="client"),
+    )
+    for pid, process, time in ((20, "server", ms + 50), (30, "client", asks)):
+        profile.threads.append(ThreadTimes(pid, process, pid, process, SECOND, 0, 0, {"interruptible": time * MS}))
+    return profile
+
+
+CLIENT: Link = ("client-30", 30, "client")
+
+
+def blamed(profile: Profile, loops: Collection[Node] = ()) -> dict[tuple[str, str], int]:
+    """Time of the waits by who waits, and for whom."""
+    blame = Blame(waits_for(profile), set(), profile, frozenset(loops))
+    return {(case.group.process, case.culprit.name): case.time for case in blame._cases}
+
+
+def test_waits_for_events_that_clients_end_are_for_work() -> None:
+    assert blamed(served(400, CLIENT, asks=500)) == {("server", "backend"): 50 * MS, ("client", "server"): 500 * MS}
+
+
+@pytest.mark.parametrize(
+    ("asks", "loops"),
+    [(300, ()), (500, (Node(THREAD, 20, 20),))],
+    ids=["it waits less for the server", "nothing else goes on"],
+)
+def test_other_waits_for_events_are_for_others(asks: int, loops: Collection[Node]) -> None:
+    assert blamed(served(400, CLIENT, asks=asks), loops)["server", "client"] == 400 * MS
+
+
+def test_a_terminal_is_read_for_work() -> None:
+    profile = served(400, ("kworker/u8:1-7", 7, ""), asks=10)
+    first = profile.samples[0]
+    kernel = Module("[kernel.kallsyms]")
+    stack = tuple(each._replace(module=kernel) if each.module == APP else each for each in first.stack)
+    profile.samples[0] = first._replace(stack=stack)
+    profile.threads.append(ThreadTimes(7, "kworker/u8:1", 7, "kworker/u8:1", SECOND, 0, 0, {}))
+    assert blamed(profile) == {("server", "backend"): 50 * MS}
+
+
+def test_a_server_is_not_blocked_by_who_waits_for_it() -> None:
+    profile = served(990, CLIENT, asks=999)
+    profile.samples[1] = chained(20, 20, 10 * MS, ("backend-9", 9, "backend"), process="server")
+    assert sentence(profile).endswith("ends with server (pid 20), in write_server-20: 999 ms each second.")
 
 
 def test_several_neighbours_of_a_name() -> None:

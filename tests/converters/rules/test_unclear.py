@@ -31,3 +31,14 @@ def test_what_an_engine_takes_itself_is_known() -> None:
     stopped = (Frame("[stopped by eu-stack]", "other"),)
     Tracee(profile, 1, "app", 1, "app").run(SECOND).wait(stopped, "other", 9 * SECOND, 9)
     assert find(facts_of(profile)) == []
+
+
+@pytest.mark.parametrize("accounts", [True, False])
+def test_time_without_an_account_is_in_no_share(accounts: bool) -> None:
+    """Threads that the trace could not list have waits, and no account: the others' time is all that is known."""
+    profile = empty()
+    Tracee(profile, 1, "app", 1, "app").run(SECOND).wait(SLEEP, "interruptible", 9 * SECOND, 9)
+    Tracee(profile, 2, "[unknown]", 3, "[unknown]").run(SECOND).wait(LOST, "other", 19 * SECOND, 9)
+    if not accounts:
+        del profile.threads[1:]
+    assert bool(find(facts_of(profile))) == accounts

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 
@@ -101,3 +102,15 @@ def test_a_folder_of_something_else(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     with pytest.raises(StallscopeError, match="cannot be used"):
         folder.check(str(tmp_path / "none" / "scan.d"), force=False)
+
+
+def test_a_folder_that_others_may_not_look_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path / "x.d")
+
+    def refused(self: Path) -> bool:
+        raise PermissionError(errno.EACCES, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "is_file", refused)
+    for read in (folder.capture_of, folder.lanes_of):
+        with pytest.raises(StallscopeError, match=r"(capture\.pb\.gz|lanes\.bin) cannot be read: Permission denied"):
+            read(str(tmp_path / "x.d"))

@@ -37,6 +37,17 @@ def test_ranks_that_are_alike_have_one_line() -> None:
     assert "median of" not in text
 
 
+def test_ranks_that_are_not_alike_are_not_said_to_be() -> None:
+    """Nobody stands out from the median of own time, which all of each one's is."""
+    made = job(1, 1, 1)
+    first = made.threads[0]
+    first.on_cpu, first.blocked = first.wall, {}
+    made.samples = [each for each in made.samples if each.label("pid") != 100]
+    text = text_of(made)
+    assert "started by mpirun (50), not alike: 0.0 % (rank 0) to 100.0 % (rank 1) of their time asleep" in text
+    assert "all alike" not in text and "median of" not in text
+
+
 def test_who_is_late_is_said_once() -> None:
     for own in (0.5, 0.95):
         assert " ".join(text_of(late(own)).split()).count("keeps the other 7 ranks waiting") <= 1
@@ -61,6 +72,7 @@ def test_as_json() -> None:
     assert (found["program"], found["size"], found["launcher"]) == ("train", 8, {"name": "mpirun", "pid": 50})
     assert found["straggler"]["ranks"] == [3]
     assert (found["straggler"]["kind"], found["straggler"]["share"]) == ("sleep", 0.8)
+    assert found["straggler"]["for_lock"] is False
     third = found["ranks"][3]
     assert (third["rank"], third["pid"], third["gpus"], third["rank_source"]) == (3, 103, "3", "environment")
     assert third["kinds_ns"] == {"collective": 2 * SECOND, "sleep": 8 * SECOND}

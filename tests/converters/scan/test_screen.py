@@ -16,6 +16,7 @@ from stallscope.converters.model import Profile, ThreadTimes
 from stallscope.converters.scan import screen
 from stallscope.converters.scan.report import report_of
 from summary_profiles import READ, SECOND, Tracee, empty
+from verdict_profiles import LOCK
 from wait_graphs import chained, profile_of, with_extremes
 
 
@@ -133,6 +134,15 @@ def test_a_strip_is_there_if_something_changes() -> None:
     assert "IIIILLLLLL" in row
     assert "for the first 4.00 s it is blocked in I/O (load → read), then for 6.00 s it waits for a lock" in text
     assert "Over time, a letter for each 1.00 s: L lock, I io\n" in text
+
+
+def test_the_strip_of_a_process_that_ended_early_begins_with_the_others() -> None:
+    profile = two_phases()
+    Tracee(profile, 2, "short", 2, "short").wait(LOCK, "interruptible", 4 * SECOND, 600)
+    profile.slices.append(slices({"lock": [1] * 4}, pid=2, tid=2))
+    lines = text_of(profile).splitlines()
+    (column,) = {line.index("Over time") for line in lines if line.startswith("Verdict")}
+    assert [line[column:][:10] for line in lines if line.startswith("lock ")] == ["IIIILLLLLL", "LLLL      "]
 
 
 def test_a_steady_host_has_no_strips() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from stallscope.converters.facts.wait_sums import Thread
 from stallscope.converters.model import Frame, Module, Profile, ThreadTimes
 from stallscope.converters.model.processes import CpuLimit
@@ -12,7 +13,7 @@ from stallscope.converters.rules.ranking import judge
 from stallscope.converters.rules.verdict import Verdict
 from stallscope.converters.summary.summarize import summarize
 from stallscope.converters.summary.verdicts import NOT_JUDGED, Judged, evidence_json, stack_json, thresholds_json
-from summary_profiles import EXE, LIBC, MS, READ, SECOND, SLEEP, facts_of, hostile, waiting
+from summary_profiles import EXE, LIBC, MS, READ, SECOND, SLEEP, Tracee, empty, facts_of, hostile, waiting
 from verdict_profiles import MINIMAL, with_quota, with_stuck
 
 
@@ -120,6 +121,18 @@ def test_ids_are_the_kernels() -> None:
 def test_a_share_that_is_not_known() -> None:
     assert of_running((1, 2), wall=0)["share"] is None
     assert of_running((1, 2))["share"] == 0.4
+
+
+def test_threads_that_run_have_their_own_share() -> None:
+    """Of several groups, the subject is the first one, with its own time."""
+    profile = empty()
+    for pid in (1, 2, 3):
+        Tracee(profile, pid, f"app{'abc'[pid - 1]}", pid, "main").run(8 * SECOND).wait(SLEEP, "interruptible", SECOND)
+    busy = next(each for each in in_json(profile) if each["rule"] == "busy")
+    subject: Any = busy["subject"]
+    assert busy["time_ns"] == 24 * SECOND
+    assert (subject["time_ns"], len(subject["threads"])) == (8 * SECOND, 1)
+    assert subject["share"] == pytest.approx(8 / 9, rel=1e-5)
 
 
 def test_nothing_is_judged() -> None:

@@ -128,6 +128,8 @@ class Intervals:
             os.setpriority(os.PRIO_PROCESS, 0, max(os.getpriority(os.PRIO_PROCESS, 0), 0))
             publish()
             status = 0
+        except OSError as error:
+            _tell(str(error))
         except Exception:
             # Its parent knows only that an interval is missing.
             traceback.print_exc()
@@ -144,6 +146,8 @@ class Intervals:
             if done:
                 del self._writers[pid]
                 self.failed += bool(status)
+                if os.WIFSIGNALED(status):  # else it has told why itself
+                    _tell(f"the process that wrote it was killed by signal {os.WTERMSIG(status)}")
 
     def close(self) -> None:
         """Waits for the profiles that are being written."""
@@ -160,3 +164,9 @@ def started_by(writers: set[int], before: set[int], threads: Sequence[ThreadReco
     while more := {tgid for tgid, creator in made if creator in ours} - ours:
         ours |= more
     return (ours - writers).intersection(record.thread.key.tgid for record in threads)
+
+
+def _tell(cause: str) -> None:
+    """Says on standard error, if anybody reads it, why there is one interval less."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        print(f"an interval is missing: {cause}", file=sys.stderr, flush=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import signal
 import struct
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import cast
 
@@ -113,6 +115,31 @@ def test_failures_are_counted(made: tuple[Intervals, Object], capfd: pytest.Capt
     intervals._reap(0)
     assert intervals.failed == 1
     assert capfd.readouterr().err == ""
+
+
+def _no_space() -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def _killed() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("work", "told"),
+    [
+        (_no_space, "an interval is missing: [Errno 28] No space left on device\n"),
+        (_killed, "an interval is missing: the process that wrote it was killed by signal 9\n"),
+    ],
+)
+def test_why_an_interval_is_missing_is_told(
+    work: Callable[[], None], told: str, made: tuple[Intervals, Object], capfd: pytest.CaptureFixture[str]
+) -> None:
+    intervals, _ = made
+    intervals.write(work)
+    intervals.close()
+    assert intervals.failed == 1
+    assert capfd.readouterr().err == told
 
 
 def test_the_id_of_a_writer_that_ended_is_not_kept(made: tuple[Intervals, Object]) -> None:

@@ -4,6 +4,7 @@ What needs numpy is imported when the first calls are read: it takes longer to i
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ class RecordedCalls:
         self._ring: BulkRing | None = None
         self._spans: Spans | None = None
         self._lost = self._short = 0
+        self._reading = threading.Lock()
 
     def knobs(self) -> Mapping[str, int]:
         """Knobs as those of a `Collector`; so are the following."""
@@ -41,6 +43,11 @@ class RecordedCalls:
         self._loaded = loaded
 
     def consume(self) -> None:
+        # While a boundary passes, two threads read it.
+        with self._reading:
+            self._consume()
+
+    def _consume(self) -> None:
         if not (self._options and self._loaded):
             return
         if self._ring is None or self._spans is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections import deque
 from collections.abc import Iterable
@@ -88,9 +89,14 @@ class Recorder:
         self.lost = self._lost_before = 0
         """Numbers of lost events: in the present interval, and before it."""
         self._pending: Array = np.zeros(0, model.LOSS)
+        self._reading = threading.Lock()
 
     def take(self) -> None:
-        """Reads the new events, and makes room for more."""
+        """Reads the new events, and makes room for more. While a boundary passes, two threads do."""
+        with self._reading:
+            self._take()
+
+    def _take(self) -> None:
         heads = self._rings["head"].copy()
         full = self._kept == "first" and self._stored >= self._limit
         for core in np.flatnonzero(heads != self._tails):

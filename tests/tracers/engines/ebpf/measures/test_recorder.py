@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any, Literal
 
 import numpy as np
@@ -184,6 +185,29 @@ def test_what_is_dropped_is_all_before_what_is_kept() -> None:
     events = kernel.finish(thread(7)).scheduling
     assert events.switches["time"].tolist() == [104, 105, 106]
     assert (events.begin, events.dropped) == (104, 5)
+
+
+def test_two_threads_do_not_take_the_same_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = Kernel()
+    kernel.switch(0, 10, 1, 2)
+    inside, go_on = threading.Event(), threading.Event()
+    add = kernel.recorder._add
+
+    def slowly(part: Any) -> None:
+        inside.set()
+        go_on.wait(10)
+        add(part)
+
+    monkeypatch.setattr(kernel.recorder, "_add", slowly)
+    takers = [threading.Thread(target=kernel.recorder.take) for _ in range(2)]
+    takers[0].start()
+    inside.wait(10)
+    takers[1].start()
+    takers[1].join(0.1)
+    go_on.set()
+    for each in takers:
+        each.join()
+    assert kernel.finish().scheduling.count() == 1
 
 
 def test_a_wait_is_told_whose_end_is_not_kept() -> None:
