@@ -341,6 +341,9 @@ PID_RANGES = Limit(8, "ranges of pids", "More are left out.")
 
 # Collectives.
 STANDS_STILL = Threshold(5, "times the longest step", "A collective that takes no longer may still end by itself.")
+MEETINGS = Threshold(10, "meetings", "Fewer show no rank that is always late.")
+LATE_MOSTLY = Threshold(0.5, "share of the meetings", "Who comes last to fewer is one of several who take turns.")
+LATE_BEYOND = Threshold(3, "times the MAD", "A lateness within that is the scatter of all ranks.")
 STANDS_LEAST = Threshold(0.5, "seconds", "A rank that is late for less has not stopped.")
 
 # How much is kept.
@@ -348,6 +351,9 @@ CALL_PLACES = Limit(3, "places", "More from which a function was called are not 
 CALL_FRAMES = Limit(4, "frames", "More of a caller's stack are not kept.")
 EVENT_FRAMES = Limit(3, "frames", "More around an event are not kept.")
 SLOWEST_STEPS = Limit(5, "steps", "More of the slowest are not kept.")
+COMMUNICATORS_SHOWN = Limit(3, "communicators", "More are in the JSON.")
+KINDS_SHOWN = Limit(3, "operations", "More of a communicator are in the JSON.")
+MEETINGS_SHOWN = Limit(100, "meetings", "More of those with the longest spread are not in the JSON.")
 WORST_MEETINGS = Limit(1000, "meetings", "More of those with the longest spread are not kept one by one.")
 STEP_PLACES = Limit(8, "places", "More in which steps wait, or run, are not kept.")
 MAKERS = Limit(256, "threads", "More that end a thread's waits do not make its batches.")

@@ -28,6 +28,7 @@ from ..rules import (
     held_up,
     herd,
     idle,
+    late_rank,
     longest,
     polling,
     pool_anew,
@@ -50,7 +51,7 @@ from ..rules.ranking import Judgement
 from ..rules.reclaim import Reclaim
 from ..rules.straggler import Straggler
 from ..rules.verdict import GPU, Verdict
-from . import cores, file_locks, gil, jobs, locks
+from . import collectives, cores, file_locks, gil, jobs, locks
 from .ends_with import ends_with
 from .steps import slow_steps
 from .wait_objects import reached
@@ -327,6 +328,11 @@ def _processes_anew(verdict: Verdict) -> str:
     return cores.processes_anew(verdict.detail)
 
 
+def _late_rank(verdict: Verdict) -> str:
+    assert isinstance(verdict.detail, late_rank.LateRank)
+    return collectives.late_rank(verdict.detail)
+
+
 def _slow_steps(verdict: Verdict) -> str:
     assert isinstance(verdict.detail, Steps) and verdict.detail.slow
     return slow_steps(verdict.detail, verdict.detail.slow)
@@ -351,6 +357,7 @@ _BY_RULE: dict[str, Callable[[Sentences, Verdict], str]] = {
     idle.RULE: Sentences.idle,
     processes_anew.RULE: lambda _, verdict: _processes_anew(verdict),
     slow_step.RULE: lambda _, verdict: _slow_steps(verdict),
+    late_rank.RULE: lambda _, verdict: _late_rank(verdict),
     turns.RULE: Sentences.turns,
     unclear.RULE: Sentences.unclear,
 }

@@ -22,6 +22,7 @@ from . import (
     held_up,
     holder,
     idle,
+    late_rank,
     longest,
     near,
     polling,
@@ -64,7 +65,7 @@ class Judgement(NamedTuple):
     still: tuple[Verdict, ...]
     """Verdicts on processes that did not move, of which the others do not tell."""
     steps: tuple[Verdict, ...]
-    """Verdicts on slow steps: the user asked for steps, so that they are told before all others."""
+    """Verdicts on slow steps and late ranks: the user asked for them, so that they are told before all others."""
     is_equal: bool = False
     """Whether the second one is worth as much as the first."""
 
@@ -90,7 +91,7 @@ def judge(facts: Facts) -> Judgement:
     first = ranked[0] if ranked else None
     equal = near.as_much(first, ranked[1:]) if first else None
     second = equal or (_second(first, ranked[1:]) if first else None)
-    steps = tuple(_of(found, slow_step.RULE))
+    steps = tuple(_of(found, slow_step.RULE, late_rank.RULE))
     blamed = tuple(_about_first(_of(found, *_BLAMED), first, facts))
     return Judgement(tuple(ranked), first, second, blamed, tuple(still_), steps, equal is not None)
 
@@ -114,7 +115,7 @@ def _adds(late: Verdict, first: Verdict | None) -> bool:
 
 
 def _ranked(verdicts: Verdicts) -> Verdicts:
-    apart = (slow_step.RULE, still.RULE, *_BLAMED)
+    apart = (slow_step.RULE, late_rank.RULE, still.RULE, *_BLAMED)
     return sorted((each for each in verdicts if each.rule not in apart and not each.is_told), key=_importance)
 
 

@@ -18,6 +18,7 @@ from . import (
     herd,
     holder,
     idle,
+    late_rank,
     polling,
     pool_anew,
     processes_anew,
@@ -37,6 +38,7 @@ RULES: dict[str, Find] = {
     module.RULE: module.find
     for module in (
         slow_step,
+        late_rank,
         deadlock,
         all_wait,
         gil_main,
