@@ -34,13 +34,13 @@ class Endpoint:
     pid: int
     address: int
     made: int
-    """When the call that made it returned, in ns; `OPEN`: before the trace."""
+    """Time in ns when the call that made it returned; `OPEN`: before the trace."""
     rank: int = -1
     size: int = -1
     identity: Hashable = None
     """Equal for all ranks of one communicator; None: not known."""
     rows: list[int] = field(default_factory=list)
-    """Its collectives: rows of the table, in order."""
+    """Rows of its collectives in the table, in order."""
     splits: int = 0
     """Number of communicators that were made of it."""
     ended: bool = False
@@ -60,7 +60,7 @@ def endpoints(table: CallTable) -> list[Endpoint]:
 
 
 def _of_process(pid: int, rows: Sequence[int], table: CallTable, known: Sequence[Signature | None]) -> list[Endpoint]:
-    """In the order of the calls' begins; a communicator exists from the return of the call that made it."""
+    """Goes through the calls in the order of their begins; a communicator exists from the return of what made it."""
     calls = table.calls
     current: dict[int, Endpoint] = {}
     found: list[Endpoint] = []
@@ -89,7 +89,7 @@ def _of_process(pid: int, rows: Sequence[int], table: CallTable, known: Sequence
 
 
 def _made(of: Signature, arguments: Sequence[int], at: Callable[[int], Endpoint]) -> Endpoint | None:
-    """What the call makes, without its process and address; None if this rank is to have none."""
+    """Endpoint that the call makes, without its process and address; None if this rank is to have none."""
     if of.size >= 0:
         identity = ("id", arguments[_ID_WORDS], arguments[_ID_WORDS + 1])
         return Endpoint(0, 0, OPEN, arguments[of.rank] & _INT, arguments[of.size] & _INT, identity)
@@ -156,7 +156,7 @@ def _calls(each: Endpoint, table: CallTable, what: NDArray[np.int64]) -> Calls:
 
 
 def _done(pid: int, rows: NDArray[np.intp], table: CallTable) -> NDArray[np.int64]:
-    """When collectives of a process were done at the latest. Those of MPI are when the call returns; NCCL's, when a
+    """Times by which collectives of a process were done. Those of MPI are when the call returns; NCCL's, when a
     wait returns that began after it, for its stream or for all of the device's."""
     import numpy as np
 

@@ -12,16 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..facts import thresholds
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Times = NDArray[np.int64]
 
-FARTHEST = 64
-"""Number of calls that ranks can be apart where a trace begins."""
-FEWEST = 4
-"""Number of calls that have to fit before ranks are taken for those of one communicator."""
 OPEN = -1
 """End of a call that had not ended, and times of a rank that has not come."""
 
@@ -45,8 +43,8 @@ class Calls:
     what: NDArray[np.int64]
     """One number for each combination of operation, count, type and root."""
     done: Times
-    """When the rank knew that the operation was done; `OPEN`: not known. The end of the call, or of the wait for the
-    stream into which it was put."""
+    """Times when the rank knew that the operation was done; `OPEN`: not known. The end of the call, or of the wait for
+    the stream into which it was put."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +53,10 @@ class Meetings:
 
     members: tuple[Member, ...]
     began: Times
-    """When each one came; `OPEN`: it did not, or before the trace began."""
+    """Times when each one came; `OPEN`: it did not, or before the trace began."""
     ended: Times
     what: NDArray[np.int64]
-    """What each one calls, see `Calls`; `OPEN`: nothing."""
+    """Numbers of what each one calls, see `Calls`; `OPEN`: nothing."""
     differs: NDArray[np.bool_]
     """Whether members called something else in it."""
 
@@ -70,7 +68,7 @@ class Meetings:
         return np.where(whole, self.began.max(axis=1) - self.began.min(axis=1), OPEN)
 
     def first(self) -> NDArray[np.int64]:
-        """What is called in each meeting, by the first member in their order that came."""
+        """Number of what is called in each meeting, by the first member in their order that came."""
         import numpy as np
 
         found: NDArray[np.int64] = self.what[np.arange(len(self.what)), (self.what != OPEN).argmax(axis=1)]
@@ -112,13 +110,13 @@ def fit(one: Calls, other: Calls) -> bool:
 
 
 def _aligned(first: Calls, other: Calls) -> int | None:
-    """How many calls ``other`` begins after ``first``; None if no number fits, or if several do. That calls are close
+    """Number of calls that ``other`` begins after ``first``; None if none fits, or if several do. That calls are close
     in time would be no evidence: a rank may be late by more than half of a step."""
 
     fits = []
-    for shift in range(-FARTHEST, FARTHEST + 1):
+    for shift in range(-thresholds.RANKS_APART, thresholds.RANKS_APART + 1):
         begin, end = max(shift, 0), min(len(first.began), shift + len(other.began))
-        if end - begin < FEWEST:
+        if end - begin < thresholds.CALLS_FIT:
             continue
         mine, theirs = slice(begin, end), slice(begin - shift, end - shift)
         begun, done, what = first.began[mine], first.done[mine], first.what[mine]
@@ -139,7 +137,7 @@ def _differ(one: NDArray[np.int64], other: NDArray[np.int64], done: NDArray[np.b
 
 
 class Lateness(NamedTuple):
-    """How late members come, in ns after the median of all members."""
+    """Lateness of members, in ns after the median of all members."""
 
     median: NDArray[np.float64]
     """One for each member, of meetings to which all came."""
@@ -152,7 +150,7 @@ class Lateness(NamedTuple):
 
 
 def lateness(of: Meetings) -> Lateness:
-    """Of no meeting: zeros."""
+    """Compares arrivals in the meetings to which all came; zeros for none."""
     import numpy as np
 
     whole = (of.began != OPEN).all(axis=1)

@@ -1,4 +1,4 @@
-"""What a table of calls tells of each communicator, for a profile."""
+"""Communicators of a table of calls, as a profile has them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _INT = 0xFFFFFFFF
 
 
 class Trace(NamedTuple):
-    """What is known beside the calls."""
+    """Knowledge beside the calls."""
 
     end: int
     """ns from its beginning to its end."""
@@ -137,7 +137,7 @@ def _worst(operations: Sequence[_Operation], spread: Times, found: Meetings) -> 
 
 
 def _standing(by_number: Mapping[int, _Operation], found: Meetings, end: int) -> tuple[Standing, ...]:
-    """Where each rank is, if a meeting lacks ranks, or ranks call different operations in it, for much longer than any
+    """Places of all ranks, if a meeting lacks ranks, or ranks call different operations in it, for much longer than any
     meeting before took."""
     came = found.began != OPEN
     fails = ~came.all(axis=1) | found.differs
@@ -169,7 +169,7 @@ def _stands(by_number: Mapping[int, _Operation], found: Meetings, column: int, r
 
 
 class _Between:
-    """What threads do from the end of a meeting to their next arrival."""
+    """Times of threads from the end of a meeting to their next arrival."""
 
     def __init__(self, scheduling: Scheduling) -> None:
         from ..model.scheduling import Threads
@@ -180,7 +180,7 @@ class _Between:
         self._threads, self._places = Threads(scheduling.threads), StepPlaces(scheduling)
 
     def of(self, tid: int, calls: Calls, found: Meetings, column: int) -> tuple[Spent | None, Spent | None]:
-        """Before all meetings but the first, to which all came; before those to which this member came last."""
+        """Times before all meetings but the first, to which all came; and before those to which this member came last."""
         from ..summary.steps import StepThread
 
         whole = (found.began != OPEN).all(axis=1)

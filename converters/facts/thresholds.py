@@ -5,6 +5,7 @@ docs/verdicts.md has this table. Numbers that only lay out a screen are not here
 
 from __future__ import annotations
 
+from .collective_thresholds import *  # noqa: F403
 from .threshold_types import Limit, Threshold
 
 # What a wait is for.
@@ -339,22 +340,11 @@ VALUES_SHOWN = Limit(20, "values", "More of an answer are in the JSON.")
 PIDS_SHOWN = Limit(32, "processes", "The pids of more are not listed.")
 PID_RANGES = Limit(8, "ranges of pids", "More are left out.")
 
-# Collectives.
-STANDS_STILL = Threshold(5, "times the longest step", "A collective that takes no longer may still end by itself.")
-MEETINGS = Threshold(10, "meetings", "Fewer show no rank that is always late.")
-LATE_MOSTLY = Threshold(0.5, "share of the meetings", "Who comes last to fewer is one of several who take turns.")
-LATE_BEYOND = Threshold(3, "times the MAD", "A lateness within that is the scatter of all ranks.")
-STANDS_LEAST = Threshold(0.5, "seconds", "A rank that is late for less has not stopped.")
-
 # How much is kept.
 CALL_PLACES = Limit(3, "places", "More from which a function was called are not kept.")
 CALL_FRAMES = Limit(4, "frames", "More of a caller's stack are not kept.")
 EVENT_FRAMES = Limit(3, "frames", "More around an event are not kept.")
 SLOWEST_STEPS = Limit(5, "steps", "More of the slowest are not kept.")
-COMMUNICATORS_SHOWN = Limit(3, "communicators", "More are in the JSON.")
-KINDS_SHOWN = Limit(3, "operations", "More of a communicator are in the JSON.")
-MEETINGS_SHOWN = Limit(100, "meetings", "More of those with the longest spread are not in the JSON.")
-WORST_MEETINGS = Limit(1000, "meetings", "More of those with the longest spread are not kept one by one.")
 STEP_PLACES = Limit(8, "places", "More in which steps wait, or run, are not kept.")
 MAKERS = Limit(256, "threads", "More that end a thread's waits do not make its batches.")
 WAKERS_KEPT = Limit(8, "wakers", "More of a wait are not kept.")

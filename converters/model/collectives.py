@@ -29,9 +29,9 @@ class CollectiveRank:
     waited: int
     """Time from its arrivals to those of the last ones."""
     between: Spent | None = None
-    """What its thread did from the end of each meeting to its next arrival; None: events were not recorded."""
+    """Times of its thread from the end of each meeting to its next arrival; None: events were not recorded."""
     between_late: Spent | None = None
-    """The same, before the meetings to which it came last."""
+    """Those of them before the meetings to which it came last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Meeting:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a rank was when the trace ended, if its communicator stood still."""
+    """Place of a rank when the trace ended, if its communicator stood still."""
 
     pid: int
     number: int
@@ -94,9 +94,9 @@ class Collectives:
     """MAD of the ranks' median lateness, in ns."""
     ranks: tuple[CollectiveRank, ...]
     kinds: tuple[CollectiveKind, ...]
-    """Those of most time first."""
+    """Operations, those of most time first."""
     worst: tuple[Meeting, ...] = ()
-    """Those of the longest spread first; others are left out."""
+    """Meetings with the longest spread, these first; others are left out."""
     standing: tuple[Standing, ...] = ()
     """One for each rank, if some are in a collective to which others did not come; empty otherwise."""
     lost: int = 0

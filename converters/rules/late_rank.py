@@ -21,7 +21,7 @@ RUNS, WAITS, QUEUED = "runs", "waits", "queued"
 
 
 class Excess(NamedTuple):
-    """What a rank does for longer than the others before a meeting; ns for each meeting."""
+    """Time of a rank before a meeting beyond that of the others; ns for each meeting."""
 
     kind: str
     """`RUNS`: on a core; `WAITS`: blocked; `QUEUED`: without a core."""
@@ -40,7 +40,7 @@ class LateRank(NamedTuple):
     by: int
     """Median time in ns from the first arrival to the last one."""
     excess: Excess | None = None
-    """What the rank does meanwhile; None: that is not known."""
+    """Cause: what the rank does meanwhile; None: that is not known."""
     number: int = UNKNOWN
     """Number of the late rank in its communicator, or, if that is not known, in its job."""
 

@@ -41,7 +41,7 @@ def traced(trace: Trace, case: str, *arguments: object) -> Collectives:
 
 
 def truth(folder: Path) -> NDArray[np.int64]:
-    """When each rank called all_reduce: a row for each call."""
+    """Times when each rank called all_reduce: a row for each call."""
     times = [np.fromfile(folder / f"rank.{rank}", np.int64).reshape(-1, 2)[:CALLS, 0] for rank in range(RANKS)]
     return np.stack(times, 1)
 

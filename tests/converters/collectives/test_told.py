@@ -1,4 +1,4 @@
-"""What profiles say of communicators."""
+"""Communicators in profiles."""
 
 from __future__ import annotations
 

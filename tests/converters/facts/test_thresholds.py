@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import blame_pins
 import call_pins as calls
+import collective_pins
 import compare_pins
 import core_pins
 import fact_pins
@@ -85,6 +86,7 @@ def are_near(waits: int, difference: float) -> bool:
 
 
 PINS: dict[str, tuple[Pin, ...]] = {
+    **collective_pins.PINS,
     "PASSES_ON": (Pin(0.019, 0.021, fact_pins.passes_on),),
     "ROUGH": (Pin(0.0195, 0.0205, fact_pins.is_rough),),
     "FEW_SAMPLES": (

@@ -1,4 +1,4 @@
-"""What probes are told of functions of communication libraries."""
+"""Cookies of functions of communication libraries."""
 
 from __future__ import annotations
 
