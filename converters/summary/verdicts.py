@@ -74,7 +74,7 @@ class Judged(NamedTuple):
 
 
 def _subject(verdict: Verdict) -> Finding | None:
-    """What the verdict is on. That of running threads has the time of all groups, and the threads of the first one."""
+    """Threads that it is on. The verdict on running threads has the time of all groups, and names the first."""
     return verdict.detail.groups[0] if isinstance(verdict.detail, Busy) else verdict.finding
 
 

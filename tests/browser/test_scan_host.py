@@ -88,6 +88,7 @@ def test_the_matrix_has_a_table(show_scan: Callable[..., ScanPage]) -> None:
     assert pairs.locator("table").count() == 0
     pairs.locator("summary").focus()
     shown.page.keyboard.press("Enter")
+    pairs.locator("tbody tr").first.wait_for()  # the table is made when it is opened
     rows = [row.locator("td").all_inner_texts() for row in pairs.locator("tbody tr").all()]
     assert ["saver (200)", "feed (300)", "8.00 s", "25.0 %"] in rows
     assert len(rows) == 4

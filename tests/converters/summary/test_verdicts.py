@@ -124,7 +124,7 @@ def test_a_share_that_is_not_known() -> None:
 
 
 def test_threads_that_run_have_their_own_share() -> None:
-    """Of several groups, the subject is the first one, with its own time."""
+    """The subject is the first of several groups, with its own time."""
     profile = empty()
     for pid in (1, 2, 3):
         Tracee(profile, pid, f"app{'abc'[pid - 1]}", pid, "main").run(8 * SECOND).wait(SLEEP, "interruptible", SECOND)
