@@ -102,5 +102,6 @@ SIGNATURES: Mapping[str, Signature] = {each.name: each for each in _ALL}
 
 
 def signature_of(name: str) -> Signature | None:
-    """The signature of a function; None if it is none of these."""
+    """The signature of a function; None if it is none of these. CUDA's have other names for streams of threads."""
+    name = name.removesuffix("_ptsz").removesuffix("_ptds")
     return SIGNATURES.get(name.removeprefix("P") if name.startswith("PMPI_") else name)

@@ -180,7 +180,7 @@ class _Between:
         self._threads, self._places = Threads(scheduling.threads), StepPlaces(scheduling)
 
     def of(self, tid: int, calls: Calls, found: Meetings, column: int) -> tuple[Spent | None, Spent | None]:
-        """Times before all meetings but the first, to which all came; and before those to which this member came last."""
+        """Times before all meetings but the first; and before those to which this member came last."""
         from ..summary.steps import StepThread
 
         whole = (found.began != OPEN).all(axis=1)

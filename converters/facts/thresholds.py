@@ -5,7 +5,6 @@ docs/verdicts.md has this table. Numbers that only lay out a screen are not here
 
 from __future__ import annotations
 
-from .collective_thresholds import *  # noqa: F403
 from .threshold_types import Limit, Threshold
 
 # What a wait is for.
@@ -384,6 +383,9 @@ HOLDING_JSON = Limit(100, "processes for which --when holds", "More are counted 
 LIVE_THREADS = Limit(20, "threads of a process", "More do not fit on the screen of --live.")
 LIVE_STACK = Limit(40, "frames of a stack", "More do not fit on the screen of --live.")
 LIVE_PROCESSES = Limit(500, "processes", "More are not sent to the screen of --live.")
+
+# More, last in the table.
+from .collective_thresholds import *  # noqa: E402, F403
 
 
 def table() -> dict[str, Threshold]:

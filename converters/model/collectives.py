@@ -31,7 +31,7 @@ class CollectiveRank:
     between: Spent | None = None
     """Times of its thread from the end of each meeting to its next arrival; None: events were not recorded."""
     between_late: Spent | None = None
-    """Those of them before the meetings to which it came last."""
+    """Part of that: before the meetings to which it came last."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ class Collectives(Wanted):
 
     def wants(self, name: str, path: str, identity: tuple[int, int]) -> bool:
         """Whether a function of such a file is wanted. MPI's come with two names at one address: one is enough."""
-        of = signature_of(cuda.base_name(name))
+        of = signature_of(name)
         if not of or not is_safe(name) or name.startswith("PMPI_"):
             return False
         return of.library != CUDA or cuda.is_function(name)

@@ -12,6 +12,12 @@ def test_arguments_of_an_all_reduce() -> None:
     assert mpi and (mpi.name, mpi.count, mpi.comm, mpi.stream) == ("MPI_Allreduce", 2, 5, -1)
 
 
+def test_waits_for_a_stream() -> None:
+    waits = signature_of("cudaStreamSynchronize_ptsz")
+    assert waits and waits == signature_of("cudaStreamSynchronize")
+    assert (waits.kind, waits.stream) == (signatures.WAITS, 0)
+
+
 def test_a_unique_id_takes_no_register() -> None:
     made = signature_of("ncclCommInitRank")
     assert made and (made.made, made.size, made.rank) == (0, 1, 2)

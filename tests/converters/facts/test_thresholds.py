@@ -86,7 +86,6 @@ def are_near(waits: int, difference: float) -> bool:
 
 
 PINS: dict[str, tuple[Pin, ...]] = {
-    **collective_pins.PINS,
     "PASSES_ON": (Pin(0.019, 0.021, fact_pins.passes_on),),
     "ROUGH": (Pin(0.0195, 0.0205, fact_pins.is_rough),),
     "FEW_SAMPLES": (
@@ -330,6 +329,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "COMPARED_LAST": (Pin(0.49, 0.51, compare_pins.has_last),),
     "COMPARED_STEP": (Pin(0.049, 0.051, compare_pins.step_differs_by),),
     "COMPARED_STEPS": (Pin(19, 20, compare_pins.are_steps_enough),),
+    **collective_pins.PINS,
 }
 """Pins by the names of thresholds: a new one needs one, too."""
 
