@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from .evidence import placed
 from .meetings import Calls, Member, fit
 from .records import OPEN, CallTable
 from .signatures import COLLECTIVE, ENDS, MAKES, MPI, WAITS, Signature, signature_of
@@ -44,6 +45,7 @@ class Endpoint:
     splits: int = 0
     """Number of communicators that were made of it."""
     ended: bool = False
+    library: str = ""
 
 
 def endpoints(table: CallTable) -> list[Endpoint]:
@@ -82,7 +84,9 @@ def _of_process(pid: int, rows: Sequence[int], table: CallTable, known: Sequence
                 current[made[row]] = replace(new, pid=pid, address=made[row], made=ended[row])
                 found.append(current[made[row]])
         elif is_of.kind == COLLECTIVE:
-            at(arguments[is_of.comm]).rows.append(row)
+            used = at(arguments[is_of.comm])
+            used.rows.append(row)
+            used.library = is_of.library
         elif is_of.kind == ENDS:
             at(arguments[is_of.comm]).ended = True
     return found
@@ -109,12 +113,16 @@ class Communicator:
     members: tuple[Endpoint, ...]
     calls: tuple[Calls, ...]
     is_known: bool
-    """Whether the trace has seen how it was made. Else its members are those whose calls fit: see `_fitting`."""
+    """Whether its ranks are known, by the call that made it or by its memory. Else its members are those whose calls
+    fit: see `_fitting`."""
+    is_whole: bool = False
+    """Whether the trace has seen how it was made, and so all of its calls."""
 
 
 def communicators(table: CallTable) -> list[Communicator]:
     """All communicators, those with most members first. Who fits nobody is alone."""
     found = endpoints(table)
+    _identify(found, table)
     what = operations(table)
     known: defaultdict[Hashable, list[Endpoint]] = defaultdict(list)
     for each in found:
@@ -123,10 +131,25 @@ def communicators(table: CallTable) -> list[Communicator]:
     groups = [(sorted(group, key=lambda each: (each.rank, each.pid)), True) for group in known.values()]
     groups += [(group, False) for group in _fitting([each for each in found if not each.identity], table, what)]
     made = [
-        Communicator(tuple(group), tuple(_calls(each, table, what) for each in group), is_known)
+        Communicator(
+            tuple(group),
+            tuple(_calls(each, table, what) for each in group),
+            is_known,
+            is_known and all(each.made != OPEN for each in group),
+        )
         for group, is_known in groups
     ]
     return sorted(made, key=lambda each: (-len(each.members), [member.pid for member in each.members]))
+
+
+def _identify(found: Sequence[Endpoint], table: CallTable) -> None:
+    """Gives endpoints whose memory tells it their identity, rank and size."""
+    by_member = {Member(each.pid, each.address): each for each in found if not each.identity}
+    for number, group in enumerate(placed(table.memory)):
+        for each in group:
+            if each.member in by_member:
+                endpoint = by_member[each.member]
+                endpoint.identity, endpoint.rank, endpoint.size = ("memory", number), each.rank, each.size
 
 
 def operations(table: CallTable) -> NDArray[np.int64]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from .meetings import Member
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,6 +37,8 @@ class CallTable:
     names: Sequence[str]
     lost: int = 0
     """Calls that are missing here."""
+    memory: Mapping[Member, bytes] = field(default_factory=dict)
+    """The first bytes of communicators that were made before; equally many of each."""
 
 
 def empty() -> Array:

@@ -50,7 +50,7 @@ class _Operation(NamedTuple):
 
 
 def _told(table: CallTable, of: Communicator, trace: Trace, between: _Between | None) -> Collectives:
-    found = meetings(of.calls, from_start=of.is_known)
+    found = meetings(of.calls, from_start=of.is_whole)
     by_number = _operations(table, of)
     operations = [by_number[number] for number in found.first().tolist()]
     whole = (found.began != OPEN).all(axis=1)

@@ -12,6 +12,8 @@ __all__ = [
     "LATE_MOSTLY",
     "MEETINGS",
     "MEETINGS_SHOWN",
+    "MOST_RANKS",
+    "PROCESSES_FIT",
     "RANKS_APART",
     "STANDS_LEAST",
     "STANDS_STILL",
@@ -20,6 +22,8 @@ __all__ = [
 
 # Which ranks meet, if that is not known.
 CALLS_FIT = Limit(4, "calls of two ranks", "Fewer may fit by chance.")
+PROCESSES_FIT = Limit(2, "processes", "The memory of one has nothing in common with another's.")
+MOST_RANKS = Limit(65_536, "ranks of a communicator", "A larger number in its memory is something else.")
 RANKS_APART = Limit(64, "calls", "Ranks are not further apart where a trace begins.")
 
 # When ranks stand still.

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..base.units import count, duration, plural, share, size
 from ..facts.identity import kernel_id
 from ..model.collectives import UNKNOWN, CollectiveKind, CollectiveRank, Collectives, Standing
 from ..rules.late_rank import QUEUED, RUNS, Excess, LateRank
+from .words import listed
 
 
 def late_rank(found: LateRank) -> str:
@@ -62,6 +65,27 @@ def stands_still(of: Collectives) -> str:
     text += f"{count(len(inside))} of {count(len(of.ranks))} are in it"
     rest = [f"{_who(of, each)} {_instead(each)}" for each in of.standing if each not in inside]
     return f"{text}; {'; '.join(rest)}." if rest else f"{text}."
+
+
+def crossed(one: Collectives, other: Collectives) -> str:
+    """``Two communicators of train wait for each other: rank 1 (pid 12) is in all-reduce 26 of one, rank 0 (pid 11) is
+    in all-reduce 26 of the other: they call them in different orders.`` "" if they do not."""
+    both = one, other
+    inside = [{each.pid: each for each in of.standing if each.what} for of in both]
+    outside = [{each.pid for each in of.standing if not each.what} for of in both]
+    if not (outside[0] & set(inside[1]) and outside[1] & set(inside[0])):
+        return ""
+    places = [_inside_of(of, within) for of, within in zip(both, inside, strict=True)]
+    return (
+        f"Two communicators of {one.ranks[0].process} wait for each other: {places[0]} of one, {places[1]} of the "
+        "other: they call them in different orders."
+    )
+
+
+def _inside_of(of: Collectives, inside: Mapping[int, Standing]) -> str:
+    first = next(iter(inside.values()))
+    who = listed([_who(of, each) for each in inside.values()])
+    return f"{who} {'is' if len(inside) == 1 else 'are'} in {first.what} {first.number}"
 
 
 def _alike(one: Standing, other: Standing) -> bool:

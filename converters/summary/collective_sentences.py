@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import combinations
 from typing import Any
 
 from ..base.text import json_text
@@ -11,13 +12,19 @@ from ..facts import thresholds
 from ..facts.identity import kernel_id
 from ..model.collectives import UNKNOWN, Collectives
 from ..model.steps import Spent
-from ..phrases.collectives import stands_still
+from ..phrases.collectives import crossed, stands_still
 from .step_sentences import spent_json
 
 
 def sentences(found: Sequence[Collectives]) -> tuple[str, ...]:
-    """A sentence for each communicator whose ranks stand still."""
-    return tuple(filter(None, map(stands_still, found)))
+    """A sentence for each communicator whose ranks stand still, or for two that wait for each other."""
+    told: list[str] = []
+    left = list(found)
+    for one, other in combinations(found, 2):
+        if one in left and other in left and (text := crossed(one, other)):
+            told.append(text)
+            left = [each for each in left if each not in (one, other)]
+    return (*told, *filter(None, map(stands_still, left)))
 
 
 def collectives_json(of: Collectives) -> dict[str, Any]:

@@ -62,8 +62,8 @@ struct standin_comm {
 	uint64_t magic;
 	struct shared *shared;
 	uint64_t asked; /* operations of this rank */
-	int ranks, rank;
 	uint64_t hash; /* equal on all ranks */
+	int rank, ranks;
 	uint64_t splits;
 	uint64_t received[MOST_RANKS]; /* from each */
 	pthread_t thread;

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from collective_profiles import UNKNOWN, one_late, standing
 from stallscope.converters.model.collectives import CollectiveKind
-from stallscope.converters.phrases.collectives import kind_text, stands_still
+from stallscope.converters.phrases.collectives import crossed, kind_text, stands_still
+from stallscope.converters.summary.collective_sentences import sentences
 
 
 def test_a_rank_that_has_not_come() -> None:
@@ -38,3 +39,18 @@ def test_kinds() -> None:
     assert kind_text(CollectiveKind("all-reduce", 4096, 1, 1, 1, 1)) == "all-reduce (4 KiB)"
     assert kind_text(CollectiveKind("barrier", 0, 1, 1, 1, 1)) == "barrier"
     assert kind_text(CollectiveKind("all-to-all", UNKNOWN, 1, 1, 1, 1)) == "all-to-all"
+
+
+def test_two_communicators_that_wait_for_each_other() -> None:
+    """Rank 1 has called the second one first."""
+    one = standing()
+    inside = replace(one.standing[0], pid=11, number=25)
+    outside = [replace(each, what="", number=24) for each in one.standing]
+    other = replace(one, standing=(outside[0], inside, *outside[2:]))
+    assert crossed(one, other) == (
+        "Two communicators of train wait for each other: rank 0 (pid 10), rank 2 (pid 12), rank 3 (pid 13) are in "
+        "all-reduce 26 of one, rank 1 (pid 11) is in all-reduce 25 of the other: they call them in different orders."
+    )
+    assert sentences([one, other]) == (crossed(one, other),)
+    assert crossed(one, one) == ""
+    assert len(sentences([one, one_late(), replace(one, size=9)])) == 2

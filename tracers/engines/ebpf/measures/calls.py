@@ -309,7 +309,12 @@ class CallsCollector(Summed):
         return self._recorded.finish(self._name, self._open)
 
     def collectives(self, ended: Ended) -> CallTable | None:
-        return self._arguments.finish(self._name, self._open, ended.began)
+        found = self._arguments.finish(self._name, self._open, ended.began)
+        if found is None or not len(found.calls):
+            return found
+        from .communicator_memory import with_memory
+
+        return with_memory(found)
 
     def _name(self, function: int) -> str:
         assert self.probed
