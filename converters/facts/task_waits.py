@@ -20,7 +20,7 @@ from .wait_functions import THREAD_STARTS
 from .wait_kinds import THREAD
 from .wait_sums import Place, Thread
 from .waits import Waits
-from .wakers import NOBODY, waker_pid
+from .wakers import NOBODY, Wakers, waker_pid
 
 _Group = tuple[int, frozenset[Place]]
 """Threads of one process (pid) that wait in the same places."""
@@ -44,9 +44,8 @@ def in_tasks(profile: Profile, idle: Mapping[Thread, frozenset[Place]]) -> froze
 
 def _ends(profile: Profile, group_of: Mapping[Thread, _Group]) -> tuple[Counter[_Group], Counter[_Group]]:
     """Blocked time of the waits for other threads that are over, and the part that others in the same task ended."""
-    column, waits = profile.index(COLUMN), Waits()
+    column, waits, wakers = profile.index(COLUMN), Waits(), Wakers()
     groups: dict[int, _Group | None] = {}
-    kept: list[Stack] = []  # waits are known by the identity of their stacks
     ended: Counter[_Group] = Counter()
     given_back: Counter[_Group] = Counter()
     for sample in profile.samples:
@@ -56,8 +55,7 @@ def _ends(profile: Profile, group_of: Mapping[Thread, _Group]) -> tuple[Counter[
         group, time = groups[key], sample.values[column]
         if group is None or not time or not has_waker(sample.stack) or str(sample.label("waker") or "") in NOBODY:
             continue
-        kept.append(own_part(sample.stack))
-        if waits.of(kept[-1], str(sample.label("state"))).kind != THREAD:
+        if waits.of(wakers.own(sample.stack), str(sample.label("state"))).kind != THREAD:
             continue
         ended[group] += time
         if waker_pid(sample) == kernel_id(group[0]) and _is_same_task(sample.stack):

@@ -30,7 +30,7 @@ from ..model.waits_for import (
     end_of,
     victim_of,
 )
-from ..model.wakers import has_waker, own_part
+from ..model.wakers import has_waker
 from . import idle
 from .doing import Doing, Doings
 from .verdict import IO, Verdict
@@ -208,19 +208,22 @@ class Blame:
         time of waits for work, by victim and end."""
         again: Counter[_Group] = Counter()
         for_events: Counter[tuple[Node, Node]] = Counter()
-        column, waits, parts = self._profile.index(COLUMN), Waits(), []
+        column, waits, wakers = self._profile.index(COLUMN), Waits(), Wakers()
+        who: dict[int, tuple[str, str]] = {}  # by labels, which samples share
         for sample in self._profile.samples:
+            if not sample.values[column] or not has_waker(sample.stack):
+                continue
+            if id(sample.labels) not in who:
+                who[id(sample.labels)] = str(sample.label("state")), str(sample.label("waker"))
+            state, waker = who[id(sample.labels)]
+            kind = waits.of(wakers.own(sample.stack), state).kind
+            is_again = kind == LOCK and waker == "[timer]"
+            if not is_again and kind != EVENTS:
+                continue
             victim = victim_of(sample.labels)
-            if not (has_waker(sample.stack) and sample.values[column]) or victim not in self._victims:
-                continue
-            by_timer = sample.label("waker") == "[timer]"
-            if not by_timer and victim in self._loops:
-                continue
-            parts.append(own_part(sample.stack))  # waits are known by the identity of their stacks
-            kind = waits.of(parts[-1], str(sample.label("state"))).kind
-            if by_timer and kind == LOCK:
+            if is_again and victim in self._victims:
                 again[self._group(victim)] += sample.values[column]
-            elif kind == EVENTS and victim not in self._loops:
+            elif not is_again and victim in self._victims and victim not in self._loops:
                 for_events[victim, end_of(chain_of(sample))] += sample.values[column]
         return again, self._for_work(for_events)
 

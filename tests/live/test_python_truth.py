@@ -39,7 +39,8 @@ def test_time_of_functions(version: str) -> None:
     with Workload("python_truth", 2000, linger=True, python=interpreters()[version]) as workload:
         scope = Scope(tgids={workload.pid})
         found = run_traced(workload, ProbeOptions(scope, collecting(measures), python=True), None)
-    assert len(found.truth["waits"]) == 11
+    functions = sorted(wait["function"] for wait in found.truth["waits"])
+    assert len(functions) == 11, functions
     wrong = [text for wait in found.truth["waits"] for text in compared(found, wait)]
     assert not wrong, "\n".join(wrong)
 
@@ -52,10 +53,10 @@ def compared(found: Traced, truth: dict[str, Any]) -> Iterator[str]:
     function = truth["function"]
     ran = sum(s.values[0] for s in running if inside(s, function))
     waited = sum(s.values[0] for s in own if inside(s, function)) - ran
-    # Of n samples, a share p varies by the root of np(1 - p).
+    # Of n samples, a share p varies by the root of np(1 - p). A run of all versions compares some hundred shares.
     number, whole = (sum(s.values[i] for s in running) for i in (samples, 0))
     share = min(max(truth["cpu_ns"], TICK) / max(whole, 1), 1)
-    varies = 3 * math.sqrt(share * (1 - share) / max(number, 1)) * whole + TICK if number >= ENOUGH else whole
+    varies = 5 * math.sqrt(share * (1 - share) / max(number, 1)) * whole + TICK if number >= ENOUGH else whole
     slack = CLOCKS * truth["calls"] + TICK
     # The thread's own clock leaves out what interrupts and the hypervisor took from its core.
     expected = {

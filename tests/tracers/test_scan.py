@@ -11,6 +11,7 @@ from stallscope.converters.scan import folder
 from stallscope.converters.scan.page.page import lanes_block
 from stallscope.converters.scan.report import report_of
 from stallscope.tracers.engines.protocol import Request
+from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.oncpu import OnCpu
 from stallscope.tracers.measures.protocol import columns_of, find
 from stallscope.tracers.measures.timeline import Timeline
@@ -39,6 +40,13 @@ def test_measures_can_be_left_out(recorded: list[Request], word: str, name: str)
     main(["--without", word])
     names = {each.name for each in recorded[0].measures}
     assert names == {"offcpu", "oncpu", "wakeup", "locks", "ioctl", "calls"} - {name}
+
+
+@pytest.mark.parametrize(("seconds", "ns"), [("10", 1_000_000_000), ("1e-9", 1_000_000)])
+def test_slices_are_a_tenth_and_not_too_short(seconds: str, ns: int, recorded: list[Request]) -> None:
+    main(["-a", "-d", seconds])
+    offcpu = find(recorded[0].measures, OffCpu)
+    assert offcpu and offcpu.slice == ns
 
 
 def test_a_report_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

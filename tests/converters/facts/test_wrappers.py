@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from stallscope.converters.facts.wait_sums import add_up_waits, merged_threads
 from stallscope.converters.facts.wrappers import Wrappers, only_waits_for_child
-from stallscope.converters.model import Profile
+from stallscope.converters.model import Profile, Stack
 from stallscope.converters.model.neighbours import Neighbour
 from stallscope.converters.model.origins import Ancestor, ProcessOrigin
 from stallscope.converters.model.wait_objects import PIPE, READS, ObjectEnd, WaitObject
@@ -21,9 +21,9 @@ def waits_for_child(profile: Profile) -> bool:
 
 
 @pytest.mark.parametrize(("stack", "waits"), [(SIGNAL, True), (CHILD, True), (POLL, False), (READ, False)])
-def test_who_only_waits_for_a_child_or_a_signal(stack: tuple[object, ...], waits: bool) -> None:
+def test_who_only_waits_for_a_child_or_a_signal(stack: Stack, waits: bool) -> None:
     made = empty()
-    Tracee(made, WRAPPER, "x", WRAPPER, "x").wait(stack, "interruptible", 10 * SECOND, still=True)  # type: ignore[arg-type]
+    Tracee(made, WRAPPER, "x", WRAPPER, "x").wait(stack, "interruptible", 10 * SECOND, still=True)
     assert waits_for_child(made) is waits
 
 
@@ -108,10 +108,10 @@ def test_who_has_ended_a_wait_has_run() -> None:
 
 
 @pytest.mark.parametrize(("stack", "found"), [(SIGNAL, [READER]), (READ, [WRAPPER, READER])])
-def test_of_one_that_is_traced_its_waits_decide(stack: tuple[object, ...], found: list[int]) -> None:
+def test_of_one_that_is_traced_its_waits_decide(stack: Stack, found: list[int]) -> None:
     """Ticks of the clock show nothing of it."""
     made = piped(WRAPPER, READER)
-    Tracee(made, WRAPPER, "sh", WRAPPER, "sh").wait(stack, "interruptible", 10 * SECOND, still=True)  # type: ignore[arg-type]
+    Tracee(made, WRAPPER, "sh", WRAPPER, "sh").wait(stack, "interruptible", 10 * SECOND, still=True)
     assert left(made) == found
 
 

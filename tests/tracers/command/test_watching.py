@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
 from pathlib import Path
@@ -53,6 +55,22 @@ def stuck(time: int = SECOND) -> Profile:
     Tracee(profile, 3, "queue", 3, "queue").wait(LOCK, "interruptible", 10 * time, 1)
     Tracee(profile, 9, "cron", 9, "cron").wait(READ, "interruptible", 10 * time, 1)
     return profile
+
+
+class Full(io.StringIO):
+    """A stream to a file system that is full."""
+
+    encoding = "utf-8"
+
+    def write(self, _: str) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_full_standard_output_is_told(as_json: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", Full())
+    with pytest.raises(StallscopeError, match="cannot write to standard output: No space left on device"):
+        plan(as_json=as_json).publish(at(0))
 
 
 def test_without_outputs_there_are_only_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
