@@ -37,8 +37,8 @@ class CallTable:
     names: Sequence[str]
     lost: int = 0
     """Calls that are missing here."""
-    memory: Mapping[Member, bytes] = field(default_factory=dict)
-    """The first bytes of communicators that were made before; equally many of each."""
+    memory: Mapping[Member, Array] = field(default_factory=dict)
+    """Words of the memory of communicators that were made before: see `evidence.candidates`."""
 
 
 def empty() -> Array:

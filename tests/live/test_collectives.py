@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from runner import FOLDER, Workload
-from stallscope.converters.model.collectives import UNKNOWN, Collectives
+from stallscope.converters.model.collectives import Collectives
 from stallscope.converters.summary.collective_sentences import sentences
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf.assemble import profile_of
@@ -57,11 +57,11 @@ def test_arrivals_are_those_of_the_ranks(
 ) -> None:
     monkeypatch.setenv("STANDIN_NCCL", mode)
     found = traced(trace, "late", tmp_path)
-    # It was made before the trace, and when that ends its memory is gone: only the calls tell.
-    assert (found.library, found.size, found.is_known) == ("NCCL", UNKNOWN, False)
+    # It was made before the trace, and its memory is gone when the trace ends.
+    assert (found.library, found.size, found.is_known) == ("NCCL", RANKS, True)
     assert (found.meetings, found.lost, found.standing) == (CALLS, 0, ())
     assert [(each.what, each.bytes, each.meetings) for each in found.kinds] == [("all-reduce", 4096, CALLS)]
-    assert [(each.rank, each.calls) for each in found.ranks] == [(UNKNOWN, CALLS)] * RANKS
+    assert [(each.rank, each.calls) for each in found.ranks] == [(rank, CALLS) for rank in range(RANKS)]
     arrivals = np.array([each.arrivals for each in sorted(found.worst, key=lambda each: each.number)])
     measured = truth(tmp_path)
     # Between the program's clock and the probe is a trap; a busy machine can take the core there.

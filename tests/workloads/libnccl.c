@@ -22,7 +22,8 @@
 #define MOST_RANKS 64
 #define KEPT 256
 #define MOST_GROUPED 64
-#define MAGIC 0x57a11c0ffee5c0b3u
+#define MAGIC 0x0280028002800280u
+#define CHANNELS 1181384 /* bytes of what NCCL 2.32 has in front of the hash, without the first two words */
 
 enum operation {
 	ALL_REDUCE = 1,
@@ -58,11 +59,13 @@ struct task {
 	struct standin_stream *stream;
 };
 
+/* As NCCL's: a number at its begin and at its end, and the hash, the rank and their number far behind the begin. */
 struct standin_comm {
 	uint64_t magic;
 	struct shared *shared;
+	char channels[CHANNELS];
 	uint64_t asked; /* operations of this rank */
-	uint64_t hash; /* equal on all ranks */
+	uint64_t hash;	/* equal on all ranks */
 	int rank, ranks;
 	uint64_t splits;
 	uint64_t received[MOST_RANKS]; /* from each */
@@ -73,6 +76,7 @@ struct standin_comm {
 	uint64_t first, last; /* of the queue */
 	bool blocking, ended;
 	char name[64];
+	uint64_t end_magic;
 };
 
 static __thread struct {
@@ -244,7 +248,7 @@ static int join_ranks(ncclComm_t *made, const char *name, int ranks, int rank)
 	if (comm->shared == MAP_FAILED)
 		return NCCL_SYSTEM_ERROR;
 	snprintf(comm->name, sizeof(comm->name), "%s", name);
-	comm->magic = MAGIC;
+	comm->magic = comm->end_magic = MAGIC;
 	comm->ranks = ranks;
 	comm->rank = rank;
 	comm->hash = hash_of(name);

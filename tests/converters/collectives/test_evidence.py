@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import struct
 
-from stallscope.converters.collectives.evidence import Placed, placed
+from stallscope.converters.collectives.evidence import Placed, candidates
+from stallscope.converters.collectives.evidence import placed as placed_of
 from stallscope.converters.collectives.meetings import Member
 
 SIZE = 4096
@@ -25,6 +26,10 @@ def memory(member: Member, rank: int, size: int, digest: int = HASH) -> bytes:
         struct.pack_into("<i", made, place, chance.randrange(-1, 3))
     struct.pack_into("<Qii", made, PLACE, digest, rank, size)
     return bytes(made)
+
+
+def placed(memories: dict[Member, bytes]) -> list[list[Placed]]:
+    return placed_of({member: candidates(data) for member, data in memories.items()})
 
 
 def members(*pids: int, comm: int = 0x5000) -> list[Member]:
@@ -61,6 +66,7 @@ def test_nothing_is_guessed() -> None:
     assert placed({each: memory(each, i, 2, digest=HASH + (i << 50)) for i, each in enumerate(two)}) == []
     assert placed({two[0]: memory(two[0], 0, 2)}) == []
     assert placed({two[0]: memory(two[0], 0, 2), two[1]: b""}) == []
+    assert placed({two[0]: memory(two[0], 0, 2), two[1]: memory(two[1], 1, 2)[:PLACE]}) == [], "it cannot be read"
     assert placed({}) == []
 
 
@@ -74,3 +80,26 @@ def test_places_that_contradict_each_other() -> None:
     for each, data in made.items():
         made[each] = data[:2008] + data[PLACE + 8 : PLACE + 16] + data[2016:]
     assert len(placed(made)) == 1, "they say the same"
+
+
+def test_what_stands_behind_a_communicator_is_not_its_own() -> None:
+    """The memory of two lies side by side: each ends with the number that it begins with."""
+    ends = struct.pack("<Q", MAGIC)
+    made = {}
+    for i, each in enumerate(members(10, 11, 12, 13)):
+        half = memory(each, i // 2, 2, digest=HASH ^ (1 + i % 2) << 50)
+        made[each] = half + ends + memory(each, i, 4) + ends
+    assert [[(each.member.pid, each.rank) for each in group] for group in placed(made)] == [
+        [(10, 0), (12, 1)],
+        [(11, 0), (13, 1)],
+    ]
+    # An older version does not tell where it ends: then both make sense.
+    assert placed({each: bytes(8) + data[8:].replace(ends, bytes(8)) for each, data in made.items()}) == []
+
+
+def test_words_that_can_be_the_hash() -> None:
+    rows = [(HASH, 0, 2), (HASH, 1, 2), (HASH, 2, 2), (HASH, -1, 2), (HASH, 0, 1), (HASH, 0, 1 << 30), (7, 0, 2)]
+    found = candidates(b"".join(struct.pack("<Qii", *row) for row in rows))
+    assert found.tolist() == [(0, HASH, 0, 2), (16, HASH, 1, 2)]
+    for size in range(3):
+        assert not len(candidates(bytes(8 * size + 3)))

@@ -109,7 +109,7 @@ class CallsCollector(Summed):
         wanted, spans, over = measure.wanted, measure.spans, measure.over
         self.columns = measure.columns
         self._recorded = RecordedCalls(spans)
-        self._arguments = RecordedArguments(measure.arguments)
+        self._arguments = RecordedArguments(measure.arguments, self._name)
         self.period = PERIOD if spans or measure.arguments else None
         self.wanted, self._given_way = wanted, way
         self.modules = (cuda.DRIVER, *(library.path for library in wanted.libraries))
@@ -309,12 +309,7 @@ class CallsCollector(Summed):
         return self._recorded.finish(self._name, self._open)
 
     def collectives(self, ended: Ended) -> CallTable | None:
-        found = self._arguments.finish(self._name, self._open, ended.began)
-        if found is None or not len(found.calls):
-            return found
-        from .communicator_memory import with_memory
-
-        return with_memory(found)
+        return self._arguments.finish(self._open, ended.began)
 
     def _name(self, function: int) -> str:
         assert self.probed

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from .....converters.collectives.records import CallTable
     from .bulk_ring import BulkRing
+    from .communicator_memory import CommunicatorMemory
 
 _OPEN_CALLS = 1 << 14
 """Calls that can be open at a time."""
@@ -29,11 +30,12 @@ _KEY = struct.Struct("<II")
 
 
 class RecordedArguments:
-    """Does nothing without options."""
+    """Does nothing without options. ``named``: the function of a number."""
 
-    def __init__(self, options: ArgumentOptions | None) -> None:
-        self._options = options
+    def __init__(self, options: ArgumentOptions | None, named: Callable[[int], str]) -> None:
+        self._options, self._named = options, named
         self._loaded: Object | None = None
+        self._memory: CommunicatorMemory | None = None
         self._ring: BulkRing | None = None
         self._blocks: list[NDArray[np.void]] = []
         self._kept = self._dropped = self._lost = 0
@@ -55,17 +57,20 @@ class RecordedArguments:
     def consume(self) -> None:
         if not (self._options and self._loaded):
             return
-        if self._ring is None:
+        if self._ring is None or self._memory is None:
             from .argument_records import RECORD
             from .bulk_ring import BulkRing
+            from .communicator_memory import CommunicatorMemory
 
             self._ring = BulkRing(self._loaded.find_map("call_arguments"), RECORD)
+            self._memory = CommunicatorMemory()
         found = self._ring.take()
         fits = found[: max(self._options.limit - self._kept, 0)]
         self._dropped += len(found) - len(fits)
         if len(fits):
             self._kept += len(fits)
             self._blocks.append(fits)
+            self._memory.look(fits, self._named)
 
     def read(self, loaded: Object) -> None:
         self.consume()
@@ -83,9 +88,9 @@ class RecordedArguments:
             self._ring.close()
         self._ring = self._loaded = None
 
-    def finish(self, named: Callable[[int], str], going_on: Iterable[Open], began: int) -> CallTable | None:
-        """The calls; None without options. ``named``: the function of a number. ``going_on``: those that had not
-        returned. ``began``: when the trace did, CLOCK_MONOTONIC ns."""
+    def finish(self, going_on: Iterable[Open], began: int) -> CallTable | None:
+        """The calls; None without options. ``going_on``: those that had not returned. ``began``: when the trace did,
+        CLOCK_MONOTONIC ns."""
         if not self._options:
             return None
         from .argument_records import table
@@ -95,7 +100,8 @@ class RecordedArguments:
             for call in going_on
             if (call.tid, call.depth, call.began) in self._open
         ]
-        return table(self._blocks, still, named, began, self._lost + self._dropped)
+        found = table(self._blocks, still, self._named, began, self._lost + self._dropped)
+        return self._memory.of(found) if self._memory else found
 
     def remarks(self) -> Iterator[str]:
         if self._dropped:
