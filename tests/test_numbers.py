@@ -40,6 +40,7 @@ ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
     "facts/waits.py": ("bound of work", (64,)),
     "rules/rank_states.py": ("standard deviations of a median deviation", (1.4826,)),
     "rules/herd.py": ("ns of a second", (NS,)),
+    "rules/stuck_ranks.py": ("ns of a second", (NS,)),
     "phrases/cores.py": ("ns of a microsecond", (1_000,)),
     "phrases/ends_with.py": ("ns of a second", (NS,)),
     "phrases/jobs.py": ("parts of a share; parts that are told", (1_000_000, 0.95, 3)),

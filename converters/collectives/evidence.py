@@ -39,7 +39,7 @@ class Placed(NamedTuple):
 
 
 def candidates(data: bytes) -> Candidates:
-    """All words of a communicator's memory that can be its hash. What follows the struct is left out, if it tells
+    """Words of a communicator's memory that can be its hash. What follows the struct is left out, if it tells
     where it ends."""
     import numpy as np
 
@@ -67,7 +67,7 @@ def placed(memory: Mapping[Member, Candidates]) -> list[list[Placed]]:
 
 
 def _told(members: Sequence[Member], memory: Mapping[Member, Candidates]) -> Iterator[list[list[Placed]]]:
-    """What each place says that all of them have: its word tells communicators apart."""
+    """Groups by each place that all of them have, whose word tells communicators apart."""
     by_place = [{row["place"]: row for row in memory[member]} for member in members]
     for place in sorted(set.intersection(*map(set, by_place))):
         groups: defaultdict[int, list[Placed]] = defaultdict(list)

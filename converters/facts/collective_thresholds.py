@@ -15,6 +15,7 @@ __all__ = [
     "MOST_RANKS",
     "PROCESSES_FIT",
     "RANKS_APART",
+    "RANKS_OUTSIDE",
     "STANDS_LEAST",
     "STANDS_STILL",
     "WORST_MEETINGS",
@@ -38,5 +39,6 @@ LATE_BEYOND = Threshold(3, "times the MAD", "A lateness within that is the scatt
 # How much is shown and kept.
 COMMUNICATORS_SHOWN = Limit(3, "communicators", "More are in the JSON.")
 KINDS_SHOWN = Limit(3, "operations", "More of a communicator are in the JSON.")
+RANKS_OUTSIDE = Limit(3, "ranks", "More of those that are missing in a collective are counted only.")
 MEETINGS_SHOWN = Limit(100, "meetings", "More of those with the longest spread are not in the JSON.")
 WORST_MEETINGS = Limit(1000, "meetings", "More of those with the longest spread are not kept one by one.")

@@ -33,6 +33,7 @@ from . import (
     slow_step,
     still,
     straggler,
+    stuck_ranks,
     workers,
 )
 from .ends_with import EndsWith
@@ -120,7 +121,7 @@ def _ranked(verdicts: Verdicts) -> Verdicts:
 
 
 def _importance(verdict: Verdict) -> tuple[bool, bool, float]:
-    return verdict.rule != deadlock.RULE, verdict.rule != gil_main.RULE, -verdict.score
+    return verdict.rule not in (deadlock.RULE, stuck_ranks.RULE), verdict.rule != gil_main.RULE, -verdict.score
 
 
 def _of(verdicts: Sequence[Verdict], *rules: str) -> Verdicts:
@@ -316,7 +317,7 @@ def _held_over_polling(verdicts: Verdicts, facts: Facts) -> Verdicts:
 
 def _still_told(verdicts: Verdicts, _facts: Facts) -> Verdicts:
     """Processes of which a deadlock, or the most important verdict, tells already."""
-    told = {pid for each in _of(verdicts, deadlock.RULE) for pid in each.pids}
+    told = {pid for each in _of(verdicts, deadlock.RULE, stuck_ranks.RULE) for pid in each.pids}
     for each in _ranked(verdicts)[:1]:
         if each.rule == for_others.RULE and each.cause:
             told |= each.cause.pids
@@ -346,6 +347,9 @@ def _idle_over_events(verdicts: Verdicts, _facts: Facts) -> Verdicts:
 DOMINANCE = (
     Dominance(calm.RULE, tuple(sorted(calm.NEED_WORK)), "nobody has anything to do", calm.over_waits),
     Dominance(deadlock.RULE, ("*",), "nothing goes on behind it", _only_one_deadlock),
+    Dominance(
+        stuck_ranks.RULE, stuck_ranks.LESS, "they wait for other ranks, not for their threads", stuck_ranks.over_threads
+    ),
     Dominance(all_wait.RULE, ("*",), "nothing in its process goes on", _all_wait_over_waits),
     Dominance(idle.RULE, (for_others.RULE, workers.RULE), "event loops wait for work", _idle_over_events),
     Dominance(gil_main.RULE, (held_up.RULE,), "it is the same wait, and the holder is known", _gil_over_its_waits),

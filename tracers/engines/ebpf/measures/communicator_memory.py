@@ -29,12 +29,12 @@ _MOST = 256
 
 
 class CommunicatorMemory:
-    """What is read of NCCL's communicators whose making tells no id."""
+    """Memory of NCCL's communicators whose making tells no id."""
 
     def __init__(self) -> None:
         self._found: dict[Member, Candidates] = {}
         self._seen: set[Member] = set()
-        """Those that were read, or that were made with an id."""
+        """Communicators that were read, or that were made with an id."""
 
     def look(self, rows: NDArray[np.void], named: Callable[[int], str]) -> None:
         """Reads the communicators of calls that have returned. ``rows``: of `argument_records.RECORD`; ``named``: the
