@@ -24,7 +24,11 @@ def stuck_ranks(found: StuckRanks, length: int) -> str:
     text += f" the trace began, for {duration(length)}"
     text += ", waiting for the GPU" if found.for_gpu else ""
     rest = [*_others(found.others), *_outside(found.outside), *_missing(found.missing)]
-    return f"{text}; {'; '.join(rest)}." if rest else f"{text}; no rank is missing: each has come, and none goes on."
+    if not rest:
+        rest = ["no rank is missing: each has come, and none goes on"]
+        if found.for_gpu:
+            rest = ["each of them waits: for much work, or for an operation in which they differ"]
+    return f"{text}; {'; '.join(rest)}."
 
 
 def _others(found: Sequence[Inside]) -> list[str]:

@@ -57,8 +57,7 @@ class StuckRanks(NamedTuple):
     missing: tuple[int, ...]
     """Numbers of ranks that are not among the traced processes; () if it is not known how many there are."""
     for_gpu: bool
-    """Whether they wait until the GPU has done what was asked: an operation in which ranks meet, if others are
-    missing."""
+    """Whether they wait until the GPU has done what was asked: an operation in which ranks meet, or much work."""
 
 
 def find(facts: Facts) -> list[Verdict]:
@@ -93,12 +92,12 @@ def _standing(facts: Facts, pid: int) -> tuple[Thread, Place] | None:
 
 
 def _detail(facts: Facts, job: Job, standing: dict[Rank, Place]) -> StuckRanks | None:
-    """None if nothing shows that they wait for each other: the GPU may have much to do."""
+    """None if nothing shows that they wait for each other: one alone may have much to do on its GPU."""
     meet = {rank: place for rank, place in standing.items() if place.wait.job == COLLECTIVE}
     chosen = meet or standing
     missing = _missing(job)
     outside = [rank for rank in job.ranks if rank not in chosen]
-    if not chosen or (not meet and (len(chosen) < thresholds.PROCESSES_FIT or not outside)):
+    if not chosen or (not meet and len(chosen) < thresholds.PROCESSES_FIT):
         return None
     by_place: defaultdict[tuple[str, ...], list[Rank]] = defaultdict(list)
     for rank, place in chosen.items():

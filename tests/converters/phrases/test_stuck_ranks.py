@@ -69,3 +69,6 @@ def test_all_have_come() -> None:
         "All 2 ranks of train have been in a collective operation since before the trace began, for 10.0 s; no rank is "
         "missing: each has come, and none goes on."
     )
+    assert told(inside(0, 1), for_gpu=True).endswith(
+        "waiting for the GPU; each of them waits: for much work, or for an operation in which they differ."
+    )

@@ -73,12 +73,13 @@ def test_one_that_has_ended() -> None:
     assert detail and detail.missing == (3,)
 
 
-def test_the_gpu_shows_it_only_beside_ranks_that_do_not_wait_for_it() -> None:
+def test_several_wait_for_their_gpus() -> None:
     detail = found(in_gpu(3, 1))
     assert detail and detail.for_gpu and [each.rank.number for each in detail.outside] == [3]
     assert found(in_gpu(2, 2))
     assert found(in_gpu(1, 3)) is None, "one has something to do on its GPU"
-    assert found(in_gpu(4, 0)) is None, "so have all"
+    detail = found(in_gpu(4, 0))
+    assert detail and detail.for_gpu and detail.outside == ()
 
 
 def test_threads_that_move_do_not_stand() -> None:
