@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar, cast
 
 from ..model import Profile, ThreadTimes
+from ..model.collectives import Collectives
 from ..model.file_locks import FileLock
 from ..model.group_limits import GroupLimit
 from ..model.neighbours import Neighbour
@@ -72,6 +73,7 @@ class Beside(NamedTuple):
     group_limits: Sequence[GroupLimit] = ()
     slices: Mapping[Thread, ThreadSlices] = {}
     """Times by slices of the trace, by thread; those of several of a process have 0 as their thread."""
+    collectives: Sequence[Collectives] = ()
 
 
 class Facts:
@@ -94,7 +96,7 @@ class Facts:
         self.file_locks, self.group_limits = beside.file_locks, beside.group_limits
         self.objects: Objects = {**beside.objects, **OF_MEMORY}
         self.labels, self.origins = beside.labels, beside.origins
-        self.slices = beside.slices
+        self.slices, self.collectives = beside.slices, beside.collectives
         self.pids_moving = frozenset(pid for pid, tid in threads if (pid, tid) not in roles.still)
         self.still_pids = frozenset(pid for pid, _ in roles.still) - self.pids_moving
         """Processes in which no thread moved."""

@@ -4,15 +4,15 @@ It is one JSON object with ``version``, ``title``, ``host``, ``lost``, ``threads
 ``processes`` (those of ProcessTimes, except the script and the ranks; omitted if there are none), ``calls`` and
 ``shared`` (those of CallTimes and SharedCall, its dictionaries as lists; omitted if there are none), ``call_ioctls``,
 ``copies``, ``answers``, ``locks``, ``file_locks``, ``gil``, ``neighbours``, ``objects``, ``group_limits``, ``origins``,
-``slices``, ``pressure``, ``interrupts``, ``core_threads``, ``gpus``, ``steps`` and ``found_steps`` (those of
-CallIoctls, Copies, AskedValues, LockTimes, FileLock, GilTimes, Neighbour, WaitObject, GroupLimit, ProcessOrigin,
-ThreadSlices, Pressure, Interrupts, CoreThread, Gpu and Steps; omitted if there are none), ``scripts`` and ``ranks``
-(one per process; omitted if there are none), ``lives`` (of threads and of processes: the index, and the fields with a
-default, of those that have other values; omitted if none has), ``display`` (how the answer was shown; omitted if it was
-not), ``value_types`` (``[name, unit, aggregate, label key]``, the key "" for a sum), ``generated`` (the comments for
-people, which load() removes again), ``remarks`` (those of the comments that are codes, with their places; omitted if
-there are none), ``critical`` (only of a profile that is inside another one: the path of which the answer tells) and
-``foreign`` (whether the profile has `Details`).
+``slices``, ``pressure``, ``interrupts``, ``core_threads``, ``gpus``, ``steps``, ``found_steps`` and ``collectives``
+(those of CallIoctls, Copies, AskedValues, LockTimes, FileLock, GilTimes, Neighbour, WaitObject, GroupLimit,
+ProcessOrigin, ThreadSlices, Pressure, Interrupts, CoreThread, Gpu, Steps and Collectives; omitted if there are none),
+``scripts`` and ``ranks`` (one per process; omitted if there are none), ``lives`` (of threads and of processes: the
+index, and the fields with a default, of those that have other values; omitted if none has), ``display`` (how the answer
+was shown; omitted if it was not), ``value_types`` (``[name, unit, aggregate, label key]``, the key "" for a sum),
+``generated`` (the comments for people, which load() removes again), ``remarks`` (those of the comments that are codes,
+with their places; omitted if there are none), ``critical`` (only of a profile that is inside another one: the path of
+which the answer tells) and ``foreign`` (whether the profile has `Details`).
 Files of version 0.1 have it in their last comment, behind the word ``stallscope:``.
 """
 
@@ -35,7 +35,7 @@ from ..model.processes import LATENCY_BUCKETS, THREAD_VARIABLES, CpuLimit, Proce
 from ..model.ranks import LABELS
 from ..model.sharing import SharedCall
 from ..phrases.remarks import worded
-from . import answers, display, gpus, group_limits, locks, origins, remarks, slices, steps, wait_objects
+from . import answers, collectives, display, gpus, group_limits, locks, origins, remarks, slices, steps, wait_objects
 
 _PREFIX, _VERSION = "stallscope:", 1
 _MOST = 1 << 64
@@ -101,6 +101,7 @@ def encode(profile: Profile, columns: list[Column], generated: list[str], *, wit
         "display": profile.display and display.encoded(profile.display),
         "steps": [steps.encoded(each) for each in profile.steps],
         "found_steps": [steps.encoded(each) for each in profile.found_steps],
+        "collectives": [asdict(each) for each in profile.collectives],
         "remarks": remarks.encoded(profile.comments),
         "critical": _path(profile) if with_path else None,
     }
@@ -195,6 +196,7 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
     profile.slices = [slices.decoded(entry) for entry in _list(meta.get("slices", []))]
     profile.steps = [steps.decoded(entry) for entry in _list(meta.get("steps", []))]
     profile.found_steps = [steps.decoded_found(entry) for entry in _list(meta.get("found_steps", []))]
+    profile.collectives = [collectives.decoded(entry) for entry in _list(meta.get("collectives", []))]
     profile.display = display.decoded(meta["display"]) if meta.get("display") is not None else None
     for line in _list(meta.get("generated", [])):
         if line in profile.comments:

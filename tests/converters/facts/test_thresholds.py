@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import blame_pins
 import call_pins as calls
+import collective_pins
 import compare_pins
 import core_pins
 import fact_pins
@@ -328,6 +329,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "COMPARED_LAST": (Pin(0.49, 0.51, compare_pins.has_last),),
     "COMPARED_STEP": (Pin(0.049, 0.051, compare_pins.step_differs_by),),
     "COMPARED_STEPS": (Pin(19, 20, compare_pins.are_steps_enough),),
+    **collective_pins.PINS,
 }
 """Pins by the names of thresholds: a new one needs one, too."""
 

@@ -29,6 +29,7 @@ from .sliced import thread_slices
 from .stacks import Stacks
 
 if TYPE_CHECKING:
+    from ....converters.model.collectives import Collectives
     from ....converters.model.neighbours import Neighbour
     from ....converters.model.scheduling import Scheduling
     from ....converters.model.steps import Steps
@@ -115,6 +116,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         gil=gil,
         file_locks=capture.file_locks,
         steps=_steps(scheduling),
+        collectives=_collectives(capture, names, scheduling),
         neighbours=_neighbours(capture, wakers),
         objects=capture.objects,
         pressure=capture.pressure,
@@ -149,6 +151,17 @@ def _steps(scheduling: Scheduling | None) -> list[Steps]:
     from ....converters.summary.steps import steps_of  # it needs numpy
 
     return list(steps_of(scheduling))
+
+
+def _collectives(capture: Capture, names: Names, scheduling: Scheduling | None) -> list[Collectives]:
+    """Communicators of the calls that were kept with their arguments."""
+    if capture.collectives is None:
+        return []
+    from ....converters.collectives.told import Trace, told  # it needs numpy
+
+    processes = {record.thread.key.tgid for record in capture.threads}
+    trace = Trace(capture.stopped - capture.began, {pid: names.process(pid) for pid in processes}, scheduling)
+    return told(capture.collectives, trace)
 
 
 def _scheduling(recorded: Recorded, places: Sequence[Row], stacks: Stacks, names: Names) -> Scheduling:

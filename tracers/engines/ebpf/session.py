@@ -375,5 +375,6 @@ class Session:
             pressure=self._conditions.pressure(),
             group_limits=self._conditions.group_limits.found(),
             slices=slices_by_process(collectors, ended, lives),
+            collectives=next(filter(None, (each.collectives(ended) for each in collectors)), None),
             ours=frozenset((os.getpid(), *ours)),
         )
