@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from ..facts import thresholds
 from ..facts.facts import Facts
-from ..facts.file_locks import FileHolder, file_holder
+from ..facts.file_locks import FileHolder, file_holder, is_for_file
 from ..facts.identity import kernel_id, kernel_ids
 from ..facts.wait_causes import held_cause
 from ..facts.wait_kinds import CHILD, EVENTS, HALTED, HELD, LOCK, PEER, THREAD
@@ -30,7 +30,7 @@ def find(facts: Facts) -> list[Verdict]:
 
 def _verdict(facts: Facts, held: Finding) -> Verdict:
     kind = kind_of(held)
-    detail = holder_of_file(facts, held) if kind == FILE_LOCK else None
+    detail = holder_of_file(facts, held) if all(is_for_file(place.wait) for place in held.places) else None
     cause = None
     if detail:
         cause = _does(facts, detail.pid)
