@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Container
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
@@ -221,7 +222,7 @@ def add_up_waits(profile: Profile, threads: dict[Thread, ThreadTimes]) -> Sums:
     waits = (
         (wakers.own(sample.stack), sample.values[time]) for sample in profile.samples if known.of(sample.labels).is_wait
     )
-    places = _Places(shared_frames(waits))
+    places = _Places(shared_frames(waits), {each.id for each in profile.objects if each.mapped})
     peers = {each.id: {peer.pid for peer in each.peers} for each in profile.objects if each.peers}
     for sample in profile.samples:
         of = known.of(sample.labels)
@@ -298,8 +299,9 @@ def _number(label: str | int | None) -> int:
 class _Places:
     """Cached by identity, too: samples share their stacks, and hashing 40 frames costs more than it saves."""
 
-    def __init__(self, shared: Shared) -> None:
-        self._stacks = Stacks(shared)
+    def __init__(self, shared: Shared, mapped: Container[int]) -> None:
+        """``mapped``: ids of what page faults were on."""
+        self._stacks, self._mapped = Stacks(shared), mapped
         self._waits = Waits()
         self._known: dict[str, dict[int, Place]] = defaultdict(dict)
         self._waits_on: dict[tuple[int, int], int] = {}
@@ -313,7 +315,7 @@ class _Places:
         """See `memory_waits.waits_on`."""
         key = id(stack), number
         if key not in self._waits_on:
-            self._waits_on[key] = waits_on(stack, number)
+            self._waits_on[key] = waits_on(stack, number, self._mapped)
         return self._waits_on[key]
 
     def _find(self, stack: Stack, state: str) -> Place:

@@ -79,6 +79,8 @@ class WaitObject:
     """Connections that wait until the process at the other end accepts them, or until those who have the socket do."""
     backlog: int = 0
     """Maximum of these; 0: it is not known."""
+    mapped: bool = False
+    """It is mapped into memory, where a page fault was: not what a descriptor is for. False in old captures."""
     peers: list[ObjectPeer] = field(default_factory=list)
     """Processes to which `EVENTS` have connections, those with most first; at most `MOST_PEERS`."""
 

@@ -192,9 +192,10 @@ class Objects:
     def _name_mapped(self, known: _Object) -> None:
         """The file that is mapped at the address of a page fault."""
         record, made = known.record, known.made
+        made.mapped = True
         made.name = path_at(record.tgid, record.address, record.inode) if record.inode else ""
         if not record.inode or (made.name == _SHARED and made.filesystem == "tmpfs"):
-            known.made = WaitObject(made.id, MEMORY)
+            known.made = WaitObject(made.id, MEMORY, mapped=True)
 
     def _name_socket(self, known: _Object) -> None:
         record, made = known.record, known.made
