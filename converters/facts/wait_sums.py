@@ -14,6 +14,7 @@ from ..model.states import OTHER, RUNNABLE, RUNNING
 from ..model.wait_objects import LABEL
 from .identity import is_sum
 from .memory_waits import waits_on
+from .server_waits import server_of
 from .shared_frames import Shared, shared_frames
 from .stacks import Stacks
 from .wait_sites import site_of
@@ -312,10 +313,10 @@ class _Places:
         return known.get(id(stack)) or known.setdefault(id(stack), self._find(stack, state))
 
     def waits_on(self, stack: Stack, number: int) -> int:
-        """See `memory_waits.waits_on`."""
+        """See `memory_waits.waits_on`; else the server that the kernel's functions tell."""
         key = id(stack), number
         if key not in self._waits_on:
-            self._waits_on[key] = waits_on(stack, number, self._mapped)
+            self._waits_on[key] = waits_on(stack, number, self._mapped) or server_of(stack)
         return self._waits_on[key]
 
     def _find(self, stack: Stack, state: str) -> Place:

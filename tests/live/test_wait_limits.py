@@ -212,7 +212,7 @@ def test_memory_without_a_file(live: None, tmp_path: Path, require: Require) -> 
 
 
 def test_page_faults_in_system_calls(live: None, tmp_path: Path, require: Require) -> None:
-    """They are on memory, what the call waits for afterwards is the pipe."""
+    """Page faults are on memory; what the call waits for afterwards is the pipe."""
     require(Path("/proc/sys/vm/unprivileged_userfaultfd").exists(), "the kernel has no userfaultfd")
     with program(LATE_IN_CALLS) as (pid, _):
         said = traced("trace-wall", pid, tmp_path, 2)

@@ -211,7 +211,7 @@ class FileLocks:
                 self._crowds[part] = looks + 1, sums + waiting
 
     def _find_path(self, waiter: Lock, owner: Lock) -> None:
-        """As the one who waits has opened the file; who asks for a lock again and again may open it each time."""
+        """Finds the path with which who waits has opened the file; who asks again and again may open it each time."""
         key = waiter.device, waiter.inode
         if key not in self._paths and len(self._paths) < _FILES and time.monotonic() < self._until:
             found = opened(waiter.pid, *key) or (opened(owner.pid, *key) if owner.pid else None)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from file_lock_profiles import SEEN, held, waits_for
 from stallscope.converters.model import Module, Profile, Stack
+from stallscope.converters.model.wait_objects import FILE, LABEL, ObjectEnd, WaitObject
 from stallscope.converters.phrases.sentences import Sentences
 from stallscope.converters.rules.held_up import find, held_up
 from summary_profiles import (
@@ -225,3 +226,27 @@ def test_a_lock_that_is_asked_for_again_and_again(stack: Stack, told: bool) -> N
     assert (
         "p9 (pid 9) has the lock of /srv/db.lock all the time; meanwhile the main thread of p9 sleeps" in said
     ) == told
+
+
+FUSE_READ = (
+    *user(EXE, "main", "load"),
+    *user(LIBC, "read"),
+    *kernel("__x64_sys_read", "fuse_file_read_iter", "request_wait_answer"),
+)
+
+
+@pytest.mark.parametrize(("server", "told"), [(9, True), (7, False)])
+def test_what_the_server_of_a_file_system_does(server: int, told: bool) -> None:
+    """What another process does is not told."""
+    profile = empty()
+    Tracee(profile, 1, "app", 1, "app").wait(FUSE_READ, "uninterruptible", 10 * SECOND, 100)
+    Tracee(profile, 9, "disk", 9, "disk").wait(SLEEP, "interruptible", 10 * SECOND, 200)
+    first = profile.samples[0]
+    profile.samples[0] = first._replace(labels=tuple(sorted((*first.labels, (LABEL, 5)))))
+    profile.objects = [WaitObject(5, FILE, "/mnt/data", "fuse", ends=[ObjectEnd("disk", server)])]
+    facts = facts_of(profile)
+    verdict = find(facts)[0]
+    assert verdict.kind == "io"
+    said = Sentences(facts).of(verdict)
+    assert f"read of /mnt/data (FUSE, which disk (pid {server}) serves)" in said
+    assert ("meanwhile the main thread of disk sleeps for 100.0 % of its time in main → nap" in said) == told

@@ -138,7 +138,7 @@ def asking(at: int, number: int = 5) -> Refused:
 
 
 def test_who_asks_again_and_again_waits_too(table: Path) -> None:
-    """At three of four looks it has asked just before: at two of them somebody has the lock."""
+    """Requests come just before three of four looks; somebody has the lock at two of them."""
     answers = iter([[asking(1 << 62)], [asking(1 << 62)], [asking(0)], [asking(1 << 62)]])
     look, began = FileLocks({ME: 0}, refused=lambda: next(answers)), time.monotonic_ns()
     for text in (OWNER % 1, OWNER % 1, OWNER % 1, b""):
@@ -154,7 +154,7 @@ def test_who_asks_again_and_again_waits_too(table: Path) -> None:
 
 
 def test_the_path_of_a_file_that_only_the_owner_has_open(table: Path, tmp_path: Path) -> None:
-    """Who asks for the lock again and again may open the file each time."""
+    """Processes that ask again and again may open the file each time."""
     with (tmp_path / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         (mine,) = [each for each in Path("/proc/locks").read_text().split("\n") if f" {ME} " in each]

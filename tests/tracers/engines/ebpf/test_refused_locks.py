@@ -25,7 +25,7 @@ class Table:
 
 
 def entry(first: int, last: int, flags: int, access: int) -> tuple[bytes, bytes]:
-    """As bpf/file_locks.bpf.c writes it."""
+    """Key and value that bpf/file_locks.bpf.c writes."""
     return struct.pack("<QqqIIII", 99, first, last, 0xFE << 20 | 10, 7, flags, access), struct.pack("<QQ", 5, 1000)
 
 
