@@ -143,7 +143,7 @@ struct waiting_call {
 	u32 tid;
 	u32 slot; /* enum object_slot */
 	u32 pad;
-	u64 fault; /* address of the page fault in which it waits instead; 0: it is in none */
+	u64 fault;   /* address of the page fault in which it waits instead; 0: it is in none */
 	u64 context; /* of the program: how deep the thread is in the kernel's stack; 0: not known */
 };
 

@@ -89,9 +89,9 @@ class WaitObject:
     peers: list[ObjectPeer] = field(default_factory=list)
     """Processes to which `EVENTS` have connections, those with most first; at most `MOST_PEERS`."""
     mapped: bool = False
-    """Whether it is mapped into memory where a page fault was, and not what a descriptor is for. False in old captures."""
+    """Whether it is mapped where a page fault was, and not what a descriptor is for. False in old captures."""
     source: str = ""
-    """Source of the mount, of a file system of `SERVED`: ``nas:/export``, ``user@host:`` (hostile); "" if it is not known,
+    """Source of the mount, of file systems of `SERVED`: ``nas:/export``, ``user@host:`` (hostile); "" if it is not known,
     of others, and in old captures."""
 
     @property

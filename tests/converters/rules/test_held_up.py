@@ -237,7 +237,6 @@ FUSE_READ = (
 
 @pytest.mark.parametrize(("server", "told"), [(9, True), (7, False)])
 def test_what_the_server_of_a_file_system_does(server: int, told: bool) -> None:
-    """What another process does is not told."""
     profile = empty()
     Tracee(profile, 1, "app", 1, "app").wait(FUSE_READ, "uninterruptible", 10 * SECOND, 100)
     Tracee(profile, 9, "disk", 9, "disk").wait(SLEEP, "interruptible", 10 * SECOND, 200)
