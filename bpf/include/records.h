@@ -117,6 +117,11 @@ struct thread {
 	u64 on_mark;
 	u64 on_object;
 	u64 fault; /* address of its last page fault in user code: see faults.bpf.c */
+	/* Its last page fault in the kernel, on memory of the program: the address, where the registers were saved on the
+	 * kernel's stack, and the instruction. */
+	u64 inner_fault;
+	u64 inner_regs;
+	u64 inner_ip;
 };
 
 #define WOKEN_BY_INTERRUPT (1U << 31) /* the thread was only interrupted, and did not wake the other one */

@@ -109,6 +109,7 @@ RULES: dict[tuple[str, str], Rule] = {
     ("WaitObject", "kind"): _WORD,
     ("WaitObject", "name"): _made("file"),
     ("WaitObject", "filesystem"): _made("filesystem"),
+    ("WaitObject", "source"): _made("source"),
     ("WaitObject", "device"): _NUMBER,
     ("WaitObject", "local"): _made("address"),
     ("WaitObject", "remote"): _made("address"),

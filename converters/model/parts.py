@@ -87,7 +87,10 @@ TEXTS: dict[tuple[str, str], str] = {
             ("LockPlace", "frames"),
             *(("FileLock", name) for name in ("kind", "path", "access")),
             ("Neighbour", "cpus"),
-            *(("WaitObject", name) for name in ("kind", "name", "filesystem", "device", "local", "remote", "does")),
+            *(
+                ("WaitObject", name)
+                for name in ("kind", "name", "filesystem", "source", "device", "local", "remote", "does")
+            ),
             *(("GroupLimit", name) for name in ("cgroup", "kind", "name", "devices")),
             *(("ObjectPeer", name) for name in ("kind", "address")),
             ("GilThread", "frames"),
