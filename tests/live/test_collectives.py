@@ -130,7 +130,9 @@ class Seen(NamedTuple):
 
 def standing(case: str) -> Seen:
     with Workload("nccl_ranks", RANKS, CALLS, case, linger=True) as workload:
-        seen = traced_ranks(workload, [Calls(NCCL, arguments=ArgumentOptions()), OffCpu()], Failing(workload).poll)
+        seen = traced_ranks(
+            workload, [Calls(NCCL, arguments=ArgumentOptions()), Timeline(), OffCpu()], Failing(workload).poll
+        )
         later = traced_ranks(workload, [OffCpu()], duration=0.7)
     (verdict,) = (each for each in judgement_of(later)[1].verdicts if isinstance(each.detail, StuckRanks))
     assert isinstance(verdict.detail, StuckRanks)
@@ -168,6 +170,10 @@ def test_a_rank_that_does_not_come(case: str, mode: str, monkeypatch: pytest.Mon
     told = [(each.number, each.what, each.bytes) for each in found.standing]
     assert told == [outside if rank == LATE else inside for rank in range(RANKS)]
     assert [each.pid for each in found.standing] == [each.pid for each in found.ranks]
+    out = found.standing[LATE]
+    assert out.has_ended == (case == "dead")
+    if case == "missing":
+        assert out.meanwhile and "forgets" in out.meanwhile.waits[0].site.frames
     assert [each.rank.number for each in later.inside] == [rank for rank in range(RANKS) if rank != LATE]
     assert later.for_gpu == (not mode)
     assert later.missing == ((LATE,) if case == "dead" else ())
