@@ -96,7 +96,7 @@ def test_a_rank_that_does_not_come() -> None:
 
 
 def test_what_a_rank_does_that_does_not_come() -> None:
-    """It waits for its next batch, from 100 ms on."""
+    """A wait for its next batch, from 100 ms on."""
     table, end = ranks(0), 2_000 * MS
     table.steps(11, MS, of=7)
     scheduling = Scheduling(
