@@ -12,6 +12,7 @@ from ..facts import thresholds
 from ..model.collectives import UNKNOWN, CollectiveKind, CollectiveRank, Collectives, Meeting, Standing
 from .communicators import Communicator, communicators
 from .meetings import OPEN, Calls, Meetings, lateness, meetings
+from .queued import queued
 from .records import CallTable
 from .signatures import NCCL, NCCL_TYPES, signature_of
 
@@ -45,7 +46,9 @@ def told(table: CallTable, trace: Trace) -> list[Collectives]:
     """Communicators of more than one rank, those with most members first. With the scheduler's events, what threads do
     between meetings is told, too."""
     between = _Between(trace.scheduling) if trace.scheduling is not None else None
-    return [_told(table, each, trace, between) for each in communicators(table) if len(each.members) > 1]
+    found = communicators(table)
+    behind = queued(table, found)
+    return [_told(table, each, trace, between, behind) for each in found if len(each.members) > 1]
 
 
 class _Operation(NamedTuple):
@@ -53,7 +56,9 @@ class _Operation(NamedTuple):
     bytes: int
 
 
-def _told(table: CallTable, of: Communicator, trace: Trace, between: _Between | None) -> Collectives:
+def _told(
+    table: CallTable, of: Communicator, trace: Trace, between: _Between | None, behind: Collection[int]
+) -> Collectives:
     found = meetings(of.calls, from_start=of.is_whole)
     by_number = _operations(table, of)
     operations = [by_number[number] for number in found.first().tolist()]
@@ -71,7 +76,7 @@ def _told(table: CallTable, of: Communicator, trace: Trace, between: _Between | 
         tuple(_ranks(table, of, found, trace, between)),
         tuple(_kinds(operations, spread)),
         tuple(_worst(operations, spread, found)),
-        tuple(_meanwhile(table, of, _standing(by_number, found, trace.end), trace, between)),
+        tuple(_meanwhile(table, of, _standing(by_number, _without(of, found, behind), trace.end), trace, between)),
         table.lost,
     )
 
@@ -138,6 +143,17 @@ def _worst(operations: Sequence[_Operation], spread: Times, found: Meetings) -> 
         if spread[row] != OPEN:
             what, size = operations[row]
             yield Meeting(row + 1, what, size, tuple(found.began[row].tolist()))
+
+
+def _without(of: Communicator, found: Meetings, behind: Collection[int]) -> Meetings:
+    """Meetings without the arrivals of calls with these rows: their ranks are not in them."""
+    began = found.began.copy()
+    for column, member in enumerate(of.members):
+        begin = int((found.began[:, column] != OPEN).argmax()) if member.rows else 0
+        for place, row in enumerate(member.rows):
+            if row in behind:
+                began[begin + place, column] = OPEN
+    return replace(found, began=began)
 
 
 def _standing(by_number: Mapping[int, _Operation], found: Meetings, end: int) -> tuple[Standing, ...]:

@@ -182,9 +182,9 @@ def test_a_rank_that_does_not_come(case: str, mode: str, monkeypatch: pytest.Mon
     assert all("forgets" in each.frames for each in later.outside if each.kind == SLEEP)
 
 
-def test_two_communicators_in_different_orders(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The calls wait themselves; those that only enqueue have all come."""
-    monkeypatch.setenv("STANDIN_NCCL", "blocking")
+@pytest.mark.parametrize("mode", ["blocking", ""])
+def test_two_communicators_in_different_orders(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STANDIN_NCCL", mode)
     found, later = standing("crossed")
     inside = [[rank for rank, each in enumerate(of.standing) if each.what] for of in found]
     assert sorted(inside) == [[0, 2, 3], [LATE]]
