@@ -8,8 +8,9 @@ from stallscope.converters.collectives.records import FIELDS, CallTable
 NAMES = (
     *("ncclCommInitRank", "ncclAllReduce", "ncclCommSplit", "ncclCommDestroy"),
     *("cudaStreamSynchronize", "ncclBroadcast", "MPI_Allreduce", "other"),
+    *("cudaDeviceSynchronize", "ncclCommShrink", "ncclCommInitRankScalable"),
 )
-INIT, REDUCE, SPLIT, DESTROY, SYNC, BROADCAST, MPI, OTHER = range(len(NAMES))
+INIT, REDUCE, SPLIT, DESTROY, SYNC, BROADCAST, MPI, OTHER, DEVICE, SHRINK, SCALABLE = range(len(NAMES))
 MS = 1_000_000
 COMM, STREAM = 0x5000, 0x77
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_ID_WORDS = 6
-"""Place of the first word of the unique id among the arguments: the first one on the stack."""
 _NO_COLOR = 0xFFFFFFFF
 """NCCL_SPLIT_NOCOLOR of nccl.h, -1: the rank is in none of the new ones."""
 _INT = 0xFFFFFFFF
@@ -95,11 +93,11 @@ def _of_process(pid: int, rows: Sequence[int], table: CallTable, known: Sequence
 def _made(of: Signature, arguments: Sequence[int], at: Callable[[int], Endpoint]) -> Endpoint | None:
     """Endpoint that the call makes, without its process and address; None if this rank is to have none."""
     if of.size >= 0:
-        identity = ("id", arguments[_ID_WORDS], arguments[_ID_WORDS + 1])
+        identity = ("id", *arguments[of.id : of.id + 2]) if of.id >= 0 else None
         return Endpoint(0, 0, OPEN, arguments[of.rank] & _INT, arguments[of.size] & _INT, identity)
     parent = at(arguments[of.comm])
     parent.splits += 1
-    color = arguments[1] & _INT
+    color = arguments[of.color] & _INT if of.color >= 0 else 0
     if color == _NO_COLOR:
         return None
     split = ("split", parent.identity, parent.splits, color)

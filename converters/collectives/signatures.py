@@ -7,7 +7,7 @@ Those of MPI are of the standard (MPI 4.1, chapters 3 and 6). Arguments are coun
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 COLLECTIVE, POINT_TO_POINT, GROUP, MAKES = "collective", "point-to-point", "group", "makes"
 ENDS, ASKS, WAITS = "ends", "asks", "waits"
@@ -44,6 +44,10 @@ class Signature:
     """Number of ranks of a communicator that is made."""
     made: int = -1
     """Pointer to the communicator that is made."""
+    id: int = -1
+    """First word of a unique id that is passed by value."""
+    color: int = -1
+    """Number of the part of a communicator that is split."""
 
 
 def _nccl(name: str, what: str, arguments: str, kind: str = COLLECTIVE) -> Signature:
@@ -61,7 +65,7 @@ def _wait(name: str, stream: int = -1) -> Signature:
     return Signature(name, WAITS, "synchronisation", CUDA, stream=stream)
 
 
-_ALL = (
+_COLLECTIVES = (
     _nccl("AllReduce", "all-reduce", "_ _ count type _ comm stream"),
     _nccl("Broadcast", "broadcast", "_ _ count type peer comm stream"),
     _nccl("Bcast", "broadcast", "_ count type peer comm stream"),
@@ -71,17 +75,24 @@ _ALL = (
     _nccl("AlltoAll", "all-to-all", "_ _ count type comm stream"),
     _nccl("Gather", "gather", "_ _ count type peer comm stream"),
     _nccl("Scatter", "scatter", "_ _ count type peer comm stream"),
+)
+_ALL = (
+    *_COLLECTIVES,
     _nccl("Send", "send", "_ count type peer comm stream", POINT_TO_POINT),
     _nccl("Recv", "receive", "_ count type peer comm stream", POINT_TO_POINT),
     _nccl("GroupStart", "group", "", GROUP),
     _nccl("GroupEnd", "group", "", GROUP),
+    *(replace(each, name=f"{each.name}Config") for each in _COLLECTIVES if each.name != "ncclBcast"),
     # The unique id is passed by value, on the stack: it takes no register.
-    _nccl("CommInitRank", "init", "made size rank", MAKES),
-    _nccl("CommInitRankConfig", "init", "made size rank", MAKES),
-    _nccl("CommSplit", "split", "comm _ _ made", MAKES),
+    _nccl("CommInitRank", "init", "made size rank _ _ _ id", MAKES),
+    _nccl("CommInitRankConfig", "init", "made size rank _ _ _ id", MAKES),
+    _nccl("CommInitRankScalable", "init", "made size rank", MAKES),
+    _nccl("CommSplit", "split", "comm color _ made", MAKES),
+    _nccl("CommShrink", "shrink", "comm _ _ made", MAKES),
     _nccl("CommFinalize", "finalize", "comm", ENDS),
     _nccl("CommDestroy", "destroy", "comm", ENDS),
     _nccl("CommAbort", "abort", "comm", ENDS),
+    _nccl("CommRevoke", "revoke", "comm", ENDS),
     _nccl("CommGetAsyncError", "state", "comm", ASKS),
     _mpi("Allreduce", "all-reduce", "_ _ count type _ comm"),
     _mpi("Bcast", "broadcast", "_ count type peer comm"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from ..facts import thresholds
 from ..model.collectives import UNKNOWN, CollectiveKind, CollectiveRank, Collectives, Meeting, Standing
 from .communicators import Communicator, communicators
 from .meetings import OPEN, Calls, Meetings, lateness, meetings
+from .queued import queued
 from .records import CallTable
 from .signatures import NCCL, NCCL_TYPES, signature_of
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from ..model.scheduling import Scheduling
     from ..model.steps import Spent
+    from ..summary.steps import StepThread
 
     Times = NDArray[np.int64]
 
@@ -35,13 +38,17 @@ class Trace(NamedTuple):
     """Names of processes, by id."""
     scheduling: Scheduling | None = None
     """The scheduler's events, if they were recorded."""
+    ended: Collection[int] = ()
+    """Processes that have ended, by id."""
 
 
 def told(table: CallTable, trace: Trace) -> list[Collectives]:
     """Communicators of more than one rank, those with most members first. With the scheduler's events, what threads do
     between meetings is told, too."""
     between = _Between(trace.scheduling) if trace.scheduling is not None else None
-    return [_told(table, each, trace, between) for each in communicators(table) if len(each.members) > 1]
+    found = communicators(table)
+    behind = queued(table, found)
+    return [_told(table, each, trace, between, behind) for each in found if len(each.members) > 1]
 
 
 class _Operation(NamedTuple):
@@ -49,7 +56,9 @@ class _Operation(NamedTuple):
     bytes: int
 
 
-def _told(table: CallTable, of: Communicator, trace: Trace, between: _Between | None) -> Collectives:
+def _told(
+    table: CallTable, of: Communicator, trace: Trace, between: _Between | None, behind: Collection[int]
+) -> Collectives:
     found = meetings(of.calls, from_start=of.is_whole)
     by_number = _operations(table, of)
     operations = [by_number[number] for number in found.first().tolist()]
@@ -67,7 +76,7 @@ def _told(table: CallTable, of: Communicator, trace: Trace, between: _Between | 
         tuple(_ranks(table, of, found, trace, between)),
         tuple(_kinds(operations, spread)),
         tuple(_worst(operations, spread, found)),
-        _standing(by_number, found, trace.end),
+        tuple(_meanwhile(table, of, _standing(by_number, _without(of, found, behind), trace.end), trace, between)),
         table.lost,
     )
 
@@ -136,6 +145,17 @@ def _worst(operations: Sequence[_Operation], spread: Times, found: Meetings) -> 
             yield Meeting(row + 1, what, size, tuple(found.began[row].tolist()))
 
 
+def _without(of: Communicator, found: Meetings, behind: Collection[int]) -> Meetings:
+    """Meetings without the arrivals of calls with these rows: their ranks are not in them."""
+    began = found.began.copy()
+    for column, member in enumerate(of.members):
+        begin = int((found.began[:, column] != OPEN).argmax()) if member.rows else 0
+        for place, row in enumerate(member.rows):
+            if row in behind:
+                began[begin + place, column] = OPEN
+    return replace(found, began=began)
+
+
 def _standing(by_number: Mapping[int, _Operation], found: Meetings, end: int) -> tuple[Standing, ...]:
     """Places of all ranks, if a meeting lacks ranks, or ranks call different operations in it, for much longer than any
     meeting before took."""
@@ -168,6 +188,22 @@ def _stands(by_number: Mapping[int, _Operation], found: Meetings, column: int, r
     return Standing(pid, last + 1, "", 0, int(found.ended[last, column]))
 
 
+def _meanwhile(
+    table: CallTable, of: Communicator, standing: Sequence[Standing], trace: Trace, between: _Between | None
+) -> Iterator[Standing]:
+    """Adds what those do who have not come."""
+    for column, each in enumerate(standing):
+        calls = of.calls[column]
+        if each.what or not each.number:
+            yield replace(each, has_ended=each.pid in trace.ended)
+            continue
+        known = calls.done[calls.done != OPEN]
+        since = max(each.since, int(known[-1])) if len(known) else each.since
+        thread = _thread(table, of.members[column].rows)
+        spent = between.since(thread, since, trace.end) if between and since < trace.end else None
+        yield replace(each, since=since, has_ended=each.pid in trace.ended, meanwhile=spent)
+
+
 class _Between:
     """Times of threads from the end of a meeting to their next arrival."""
 
@@ -181,8 +217,6 @@ class _Between:
 
     def of(self, tid: int, calls: Calls, found: Meetings, column: int) -> tuple[Spent | None, Spent | None]:
         """Times before all meetings but the first; and before those to which this member came last."""
-        from ..summary.steps import StepThread
-
         whole = (found.began != OPEN).all(axis=1)
         nexts = np.flatnonzero(whole[1:] & whole[:-1]) + 1
         if not len(nexts):
@@ -190,10 +224,21 @@ class _Between:
         begin = int(np.flatnonzero(found.began[:, column] != OPEN)[0])
         done = np.where(calls.done == OPEN, calls.ended, calls.done)[nexts - 1 - begin]
         arrivals = found.began[nexts, column]
-        (row,) = self._threads.rows(np.array([tid]), arrivals[:1]).tolist()
-        if row < 0:
+        thread = self._thread(tid, arrivals[:1])
+        if thread is None:
             return None, None
-        thread = StepThread(self._scheduling, self._clocks, self._places, row)
         fit = (done >= 0) & (done <= arrivals)
         last = fit & (found.last()[nexts] == column)
         return thread.spent(done[fit], arrivals[fit]), thread.spent(done[last], arrivals[last])
+
+    def since(self, tid: int, begin: int, end: int) -> Spent | None:
+        """Times of a thread from then on; None if it is not known."""
+        window = np.array([[begin], [end]])
+        thread = self._thread(tid, window[0])
+        return thread.spent(*window) if thread else None
+
+    def _thread(self, tid: int, time: Times) -> StepThread | None:
+        from ..summary.steps import StepThread
+
+        (row,) = self._threads.rows(np.array([tid]), time).tolist()
+        return StepThread(self._scheduling, self._clocks, self._places, row) if row >= 0 else None

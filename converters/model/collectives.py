@@ -73,7 +73,11 @@ class Standing:
     """Operation that it is in; "" if it is in none."""
     bytes: int
     since: int
-    """ns since the trace began: begin of the call; or the end of the last one."""
+    """ns since the trace began: begin of the call; or the end of the last one; 0 if it made none."""
+    has_ended: bool = False
+    """Whether its process has ended."""
+    meanwhile: Spent | None = None
+    """Times of its thread since then, if it is in none; None: events were not recorded."""
 
 
 @dataclass(frozen=True, slots=True)

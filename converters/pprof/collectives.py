@@ -10,7 +10,7 @@ from .steps import decoded_spent
 
 _MOST = 1 << 63
 _MOST_ENTRIES = 1 << 16
-_T = TypeVar("_T", CollectiveKind, Meeting, Standing)
+_T = TypeVar("_T", CollectiveKind, Meeting)
 _SIGNED = frozenset(("late",))
 _MAY_BE_UNKNOWN = frozenset(("rank", "size", "bytes", "since"))
 _TEXTS = frozenset(("process", "what", "library"))
@@ -23,7 +23,7 @@ def decoded(entry: Any) -> Collectives:
         raise ValueError("collectives")
     ranks = tuple(_rank(each) for each in _entries(parts["ranks"]))
     worst = tuple(_meeting(each) for each in _entries(parts["worst"]))
-    standing = tuple(_flat(Standing, each) for each in _entries(parts["standing"]))
+    standing = tuple(_standing(each) for each in _entries(parts["standing"]))
     if len(ranks) < 2 or any(len(each.arrivals) != len(ranks) for each in worst):
         raise ValueError("ranks of collectives")
     if standing and [each.pid for each in standing] != [each.pid for each in ranks]:
@@ -39,6 +39,15 @@ def _rank(entry: Any) -> CollectiveRank:
         name: None if parts[name] is None else decoded_spent(parts[name]) for name in ("between", "between_late")
     }
     return CollectiveRank(**{name: _plain(name, value) for name, value in parts.items() if name not in spent}, **spent)
+
+
+def _standing(entry: Any) -> Standing:
+    parts = _fields(Standing, entry)
+    ended, spent = parts.pop("has_ended"), parts.pop("meanwhile")
+    if not isinstance(ended, bool):
+        raise ValueError("collectives")
+    plain = {name: _plain(name, value) for name, value in parts.items()}
+    return Standing(**plain, has_ended=ended, meanwhile=None if spent is None else decoded_spent(spent))
 
 
 def _meeting(entry: Any) -> Meeting:

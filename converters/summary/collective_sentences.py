@@ -71,6 +71,8 @@ def collectives_json(of: Collectives) -> dict[str, Any]:
                 "what": json_text(each.what) or None,
                 "bytes": _or_null(each.bytes),
                 "since_ns": each.since,
+                "ended": each.has_ended,
+                "meanwhile": _spent(each.meanwhile),
             }
             for each in of.standing
         ],

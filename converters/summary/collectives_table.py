@@ -9,8 +9,8 @@ from ..base.text import printable
 from ..base.units import count, duration, plural, share
 from ..facts import thresholds
 from ..facts.identity import kernel_id
-from ..model.collectives import UNKNOWN, CollectiveRank, Collectives
-from ..phrases.collectives import kind_text
+from ..model.collectives import UNKNOWN, CollectiveRank, Collectives, Standing
+from ..phrases.collectives import does, kind_text
 from .tables import table
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def _ranks(of: Collectives, top: int) -> Table:
     known = "" if of.is_known else "; which ranks meet is known by their calls only"
     last = f"{plural(len(of.ranks), 'rank')}{size} met in {kinds or 'nothing'}{known}"
     made = table("Rank", "Last", "Late", "Waited", "Calls", "Between", last=printable(last))
+    standing = {each.pid: each for each in of.standing}
     for each in sorted(of.ranks, key=lambda rank: (-rank.last, rank.rank, rank.pid))[: max(top, 1)]:
         between = duration(each.between.mean) if each.between else "-"
         number = str(each.rank) if each.rank != UNKNOWN else "-"
@@ -39,13 +40,17 @@ def _ranks(of: Collectives, top: int) -> Table:
             duration(each.waited),
             count(each.calls),
             between,
-            _who(each),
+            _who(each, standing.get(each.pid)),
         )
     return made
 
 
-def _who(rank: CollectiveRank) -> str:
+def _who(rank: CollectiveRank, place: Standing | None) -> str:
     text = f"{printable(rank.process)} (pid {kernel_id(rank.pid)})"
+    if place and place.has_ended:
+        return f"{text}: has ended"
+    if place and place.meanwhile:
+        return f"{text}: has not come {printable(does(place.meanwhile))}"
     wait = rank.between.waits[0] if rank.between and rank.between.waits else None
     if wait and rank.between and wait.site.frames:
         where = " → ".join(map(printable, wait.site.frames))

@@ -8,13 +8,18 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from runner import FOLDER, Workload
+from stallscope.converters.facts.wait_kinds import HALTED, SLEEP
+from stallscope.converters.model import Profile
 from stallscope.converters.model.collectives import Collectives
+from stallscope.converters.rules.stuck_ranks import StuckRanks
 from stallscope.converters.summary.collective_sentences import sentences
+from stallscope.converters.summary.judging import judgement_of
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf.assemble import profile_of
 from stallscope.tracers.engines.ebpf.measures.registry import collectors
@@ -24,6 +29,7 @@ from stallscope.tracers.kernel.records import RecordSink
 from stallscope.tracers.measures.argument_options import ArgumentOptions
 from stallscope.tracers.measures.calls import Calls
 from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.protocol import Measure
 from stallscope.tracers.measures.timeline import Timeline
 from stallscope.tracers.probe_targets.wanted import Library, Wanted
 from tracing import Trace
@@ -113,24 +119,43 @@ class Failing:
         return [int(text.split("voluntary_ctxt_switches:")[1].split()[0]) for text in texts]
 
 
-def standing(case: str) -> list[Collectives]:
-    """Traces ranks of which one fails in the middle: none of them ends by itself."""
+class Seen(NamedTuple):
+    """Traces of ranks of which one fails in the middle: none of them ends by itself."""
+
+    collectives: list[Collectives]
+    """Communicators of a trace that saw it."""
+    later: StuckRanks
+    """Ranks that stand, by a trace that began later."""
+
+
+def standing(case: str) -> Seen:
     with Workload("nccl_ranks", RANKS, CALLS, case, linger=True) as workload:
-        return of_pids(workload, Failing(workload).poll)
+        seen = traced_ranks(
+            workload, [Calls(NCCL, arguments=ArgumentOptions()), Timeline(), OffCpu()], Failing(workload).poll
+        )
+        later = traced_ranks(workload, [OffCpu()], duration=0.7)
+    (verdict,) = (each for each in judgement_of(later)[1].verdicts if isinstance(each.detail, StuckRanks))
+    assert isinstance(verdict.detail, StuckRanks)
+    return Seen(seen.collectives, verdict.detail)
 
 
-def of_pids(workload: Workload, poll: Callable[..., None] | None, duration: float | None = None) -> list[Collectives]:
-    """Communicators of its ranks. Attaches to them; ``poll`` is called while the trace goes on."""
-    scope = Scope(pids=[pid for pid in workload.pids if Path(f"/proc/{pid}").exists()])
+def traced_ranks(
+    workload: Workload,
+    measures: list[Measure],
+    poll: Callable[..., None] | None = None,
+    duration: float | None = None,
+) -> Profile:
+    """Attaches to all ranks that live. ``poll`` is called while the trace goes on."""
+    scope = Scope(pids=[pid for pid in workload.pids if "(zombie)" not in Path(f"/proc/{pid}/status").read_text()])
     scope.resolve()
     sink = RecordSink()
-    engine = Probes(ProbeOptions(scope, collectors([Calls(NCCL, arguments=ArgumentOptions()), OffCpu()])), sink)
+    engine = Probes(ProbeOptions(scope, collectors(measures)), sink)
     try:
         capture = Session(engine, None, duration).run(sink, poll)
     finally:
         engine.close()
     try:
-        return profile_of(capture, "Off-CPU time").collectives
+        return profile_of(capture, "Off-CPU time")
     finally:
         capture.spaces.close()
 
@@ -139,22 +164,33 @@ def of_pids(workload: Workload, poll: Callable[..., None] | None, duration: floa
 @pytest.mark.parametrize("case", ["missing", "dead", "stopped"])
 def test_a_rank_that_does_not_come(case: str, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STANDIN_NCCL", mode)
-    (found,) = standing(case)
+    ((found,), later) = standing(case)
     assert found.meetings == CALLS // 2
     inside, outside = (CALLS // 2 + 1, "all-reduce", 4096), (CALLS // 2, "", 0)
     told = [(each.number, each.what, each.bytes) for each in found.standing]
     assert told == [outside if rank == LATE else inside for rank in range(RANKS)]
     assert [each.pid for each in found.standing] == [each.pid for each in found.ranks]
+    out = found.standing[LATE]
+    assert out.has_ended == (case == "dead")
+    if case == "missing":
+        assert out.meanwhile and "forgets" in out.meanwhile.waits[0].site.frames
+    assert [each.rank.number for each in later.inside] == [rank for rank in range(RANKS) if rank != LATE]
+    assert later.for_gpu == (not mode)
+    assert later.missing == ((LATE,) if case == "dead" else ())
+    does = [(each.rank.number, each.kind) for each in later.outside]
+    assert does == {"missing": [(LATE, SLEEP)], "stopped": [(LATE, HALTED)], "dead": []}[case]
+    assert all("forgets" in each.frames for each in later.outside if each.kind == SLEEP)
 
 
-def test_two_communicators_in_different_orders(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The calls wait themselves; those that only enqueue have all come."""
-    monkeypatch.setenv("STANDIN_NCCL", "blocking")
-    found = standing("crossed")
+@pytest.mark.parametrize("mode", ["blocking", ""])
+def test_two_communicators_in_different_orders(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STANDIN_NCCL", mode)
+    found, later = standing("crossed")
     inside = [[rank for rank, each in enumerate(of.standing) if each.what] for of in found]
     assert sorted(inside) == [[0, 2, 3], [LATE]]
     (told,) = sentences(found)
     assert told.endswith("they call them in different orders.")
+    assert len(later.inside) == RANKS
 
 
 @pytest.mark.parametrize("mode", ["blocking", ""])
@@ -163,7 +199,10 @@ def test_a_rank_that_calls_something_else(
     case: str, told: tuple[str, int], mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STANDIN_NCCL", mode)
-    (found,) = standing(case)
+    ((found,), later) = standing(case)
     assert {each.number for each in found.standing} == {CALLS // 2 + 1}
     expected = [told if rank == LATE else ("all-reduce", 4096) for rank in range(RANKS)]
     assert [(each.what, each.bytes) for each in found.standing] == expected
+    others = [LATE] if mode and case == "other" else []
+    assert [each.rank.number for each in later.others] == others
+    assert len(later.inside) + len(others) == RANKS

@@ -3,8 +3,8 @@
  * The ranks of a communicator are processes of one host, or threads; they meet in memory that the unique id names. An
  * operation is done when all ranks have asked for it, with the same function, count and type; if they differ, or if one
  * never asks, it is never done. As NCCL's calls do, these only enqueue: a thread of the communicator does what was asked
- * for, in order, and cudaStreamSynchronize waits for it. With STANDIN_NCCL=blocking the calls themselves wait. Nothing is
- * added up or copied. */
+ * for, in the order of its stream, and cudaStreamSynchronize waits for it. With STANDIN_NCCL=blocking the calls themselves
+ * wait. Nothing is added up or copied. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -57,6 +57,7 @@ struct shared {
 struct task {
 	struct asked what;
 	struct standin_stream *stream;
+	uint32_t number; /* in its stream */
 };
 
 /* As NCCL's: a number at its begin and at its end, and the hash, the rank and their number far behind the begin. */
@@ -166,6 +167,15 @@ static void do_task(ncclComm_t comm, const struct task *task)
 		meet(comm, &task->what);
 }
 
+/* Waits until all that was put into the stream before is done. */
+static __attribute__((noinline)) void in_turn(const struct task *task)
+{
+	uint32_t done;
+
+	while (task->stream && (done = atomic_load(&task->stream->done)) != task->number)
+		wait_for(&task->stream->done, done);
+}
+
 static void *device(void *argument)
 {
 	ncclComm_t comm = argument;
@@ -184,13 +194,18 @@ static void *device(void *argument)
 		comm->first++;
 		pthread_cond_broadcast(&comm->more);
 		pthread_mutex_unlock(&comm->lock);
+		in_turn(&task);
 		do_task(comm, &task);
-		if (task.stream && atomic_fetch_sub(&task.stream->pending, 1) == 1)
+		if (!task.stream)
+			continue;
+		atomic_fetch_add(&task.stream->done, 1);
+		wake(&task.stream->done);
+		if (atomic_fetch_sub(&task.stream->pending, 1) == 1)
 			wake(&task.stream->pending);
 	}
 }
 
-static int launch(ncclComm_t comm, const struct task *task)
+static int launch(ncclComm_t comm, struct task *task)
 {
 	if (comm->blocking) {
 		do_task(comm, task);
@@ -198,6 +213,7 @@ static int launch(ncclComm_t comm, const struct task *task)
 	}
 	if (task->stream)
 		atomic_fetch_add(&task->stream->pending, 1);
+	task->number = task->stream ? atomic_fetch_add(&task->stream->asked, 1) : 0;
 	pthread_mutex_lock(&comm->lock);
 	while (comm->last - comm->first == KEPT)
 		pthread_cond_wait(&comm->more, &comm->lock);
@@ -210,7 +226,7 @@ static int launch(ncclComm_t comm, const struct task *task)
 
 static int ask(ncclComm_t comm, struct asked what, struct standin_stream *stream)
 {
-	struct task task = { what, stream };
+	struct task task = { what, stream, 0 };
 
 	if (!comm || comm->magic != MAGIC || what.root < -1 || what.root >= comm->ranks)
 		return NCCL_INVALID_ARGUMENT;

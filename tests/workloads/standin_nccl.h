@@ -6,9 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A stream of the stand-in: operations that are not done yet. Waited for by futex. */
+/* A stream of the stand-in: operations that are not done yet, and numbers of those that were asked for, and are done: one
+ * after the other. Waited for by futex. */
 struct standin_stream {
-	_Atomic uint32_t pending;
+	_Atomic uint32_t pending, asked, done;
 };
 
 int cudaStreamCreate(struct standin_stream **stream);

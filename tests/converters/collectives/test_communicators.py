@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from collective_calls import BROADCAST, COMM, DESTROY, INIT, MPI, MS, OTHER, REDUCE, SPLIT, STREAM, SYNC, Table
+from collective_calls import (
+    BROADCAST,
+    COMM,
+    DESTROY,
+    INIT,
+    MPI,
+    MS,
+    OTHER,
+    REDUCE,
+    SCALABLE,
+    SHRINK,
+    SPLIT,
+    STREAM,
+    SYNC,
+    Table,
+)
 from stallscope.converters.collectives.communicators import communicators, endpoints, operations
 from stallscope.converters.collectives.records import OPEN
 
@@ -56,6 +71,26 @@ def test_a_rank_without_a_color_is_in_no_split() -> None:
         table.init(10 + rank, rank)
         table.add(10 + rank, MS, SPLIT, COMM, (0, (1 << 32) - 1)[rank], 0, 1, made=(0x6000, 0)[rank])
     assert [len(one.members) for one in communicators(table.made())] == [2, 1]
+
+
+def test_what_is_left_of_one_that_shrinks() -> None:
+    table = Table()
+    for rank in range(3):
+        table.init(10 + rank, rank, size=3)
+    for rank in range(2):  # each has its own list of those that go
+        table.add(10 + rank, MS, SHRINK, COMM, 0x9000 + rank, 1, 1, made=0x6000)
+    assert [[each.pid for each in one.members] for one in communicators(table.made())] == [[10, 11, 12], [10, 11]]
+
+
+def test_many_ids_are_not_known() -> None:
+    """The rank and the number of ranks are."""
+    table = Table()
+    for rank in range(2):
+        table.add(10 + rank, 0, SCALABLE, 1, 2, rank, 1, 0x8000, 0, 7, 9, made=COMM)
+        table.steps(10 + rank, MS)
+    (found,) = communicators(table.made())
+    assert not found.is_known
+    assert [(each.rank, each.size, each.identity) for each in found.members] == [(0, 2, None), (1, 2, None)]
 
 
 def test_an_init_that_failed_makes_none() -> None:

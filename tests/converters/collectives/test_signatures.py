@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from stallscope.converters.collectives import signatures
 from stallscope.converters.collectives.signatures import NCCL_TYPES, SIGNATURES, signature_of
@@ -21,6 +23,17 @@ def test_waits_for_a_stream() -> None:
 def test_a_unique_id_takes_no_register() -> None:
     made = signature_of("ncclCommInitRank")
     assert made and (made.made, made.size, made.rank) == (0, 1, 2)
+    assert made.id == 6, "it is the first argument on the stack"
+
+
+def test_functions_of_version_2_32() -> None:
+    """Declarations of its nccl.h: a configuration comes last, and several ids are passed by their address."""
+    for name in ("AllReduce", "Broadcast", "Reduce", "AllGather", "ReduceScatter", "AlltoAll", "Gather", "Scatter"):
+        plain, configured = signature_of(f"nccl{name}"), signature_of(f"nccl{name}Config")
+        assert plain and configured == replace(plain, name=f"nccl{name}Config")
+    scalable, shrink = signature_of("ncclCommInitRankScalable"), signature_of("ncclCommShrink")
+    assert scalable and (scalable.made, scalable.size, scalable.rank, scalable.id) == (0, 1, 2, -1)
+    assert shrink and (shrink.comm, shrink.made, shrink.color) == (0, 3, -1)
 
 
 @pytest.mark.parametrize("name", ["cudaMalloc", "PMPI_Wtime", "PncclAllReduce", ""])

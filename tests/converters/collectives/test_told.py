@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 from collective_calls import BROADCAST, COMM, INIT, MPI, MS, STREAM, SYNC, Table
+from scheduling_traces import rows
 from stallscope.converters.collectives.told import Trace, told
 from stallscope.converters.model.collectives import UNKNOWN, CollectiveKind, Standing
+from stallscope.converters.model.scheduling import BLOCKED, OPEN, SWITCH, THREAD, Scheduling
+from step_traces import BATCH
 
 NAMES = {10: "python", 11: "python\x1b[2J"}
 
@@ -87,9 +90,30 @@ def standing(missing: int, end: int) -> tuple[Standing, ...]:
 def test_a_rank_that_does_not_come() -> None:
     assert standing(1, 2_000 * MS) == (
         Standing(10, 8, "all-reduce", 4096, 70 * MS),
-        Standing(11, 7, "", 0, 61 * MS + 1000),
+        Standing(11, 7, "", 0, 69 * MS),  # when its last one was done
     )
     assert standing(0, 2_000 * MS) == ()
+
+
+def test_what_a_rank_does_that_does_not_come() -> None:
+    """A wait for its next batch, from 100 ms on."""
+    table, end = ranks(0), 2_000 * MS
+    table.steps(11, MS, of=7)
+    scheduling = Scheduling(
+        end,
+        0,
+        switches=rows(SWITCH, time=[MS, 100 * MS], prev_tid=[0, 11], next_tid=[11, 0]),
+        threads=rows(THREAD, tid=[10, 11], tgid=[10, 11]),
+        blocked=rows(BLOCKED, begin=[100 * MS], end=[OPEN], tid=[11], stack=[0], state=[1]),
+        names=["train"],
+        stacks=[BATCH],
+    )
+    (found,) = told(table.made(), Trace(end, {}, scheduling, ended={10}))
+    assert [each.has_ended for each in found.standing] == [True, False]
+    spent = found.standing[1].meanwhile
+    assert spent and found.standing[0].meanwhile is None
+    assert (spent.count, spent.wall, spent.blocked, spent.on_cpu) == (1, 1931 * MS, 1900 * MS, 31 * MS)
+    assert [(wait.site.frames, wait.time) for wait in spent.waits] == [(("main", "next_batch", "read"), 1900 * MS)]
 
 
 @pytest.mark.parametrize(("end", "stands"), [(569, False), (571, True)])

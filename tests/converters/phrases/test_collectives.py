@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from collective_profiles import UNKNOWN, one_late, standing
+import pytest
+from collective_profiles import UNKNOWN, one_late, spent, standing
 from stallscope.converters.model.collectives import CollectiveKind
+from stallscope.converters.model.steps import Spent
 from stallscope.converters.phrases.collectives import crossed, kind_text, stands_still
 from stallscope.converters.summary.collective_sentences import sentences
+from summary_profiles import MS
 
 
 def test_a_rank_that_has_not_come() -> None:
@@ -15,6 +18,34 @@ def test_a_rank_that_has_not_come() -> None:
         "The ranks of train stand still in all-reduce 26 (4 KiB): 3 of 4 are in it; rank 1 (pid 11) has not come "
         "since its collective 25."
     )
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "told"),
+    [
+        (
+            spent(1990 * MS, 10 * MS, count=1),
+            "for 2.00 s, of which it is blocked in train → load_batch → read for 99.5 %",
+        ),
+        (spent(10 * MS, 1990 * MS, count=1), "for 2.00 s, of which it runs in train → compute for 99.5 %"),
+        (spent(0, 2000 * MS, count=1, samples=0), "for 2.00 s, of which it runs for 100.0 %"),
+        (spent(0, 500 * MS, 1500 * MS, count=1), "for 2.00 s, of which it waits for a core for 75.0 %"),
+        (replace(spent(2000 * MS, 0, count=1), waits=()), "for 2.00 s, of which it is blocked for 100.0 %"),
+    ],
+)
+def test_what_a_rank_does_that_has_not_come(meanwhile: Spent, told: str) -> None:
+    found = standing()
+    asleep = replace(found.standing[1], meanwhile=meanwhile)
+    found = replace(found, standing=(found.standing[0], asleep, *found.standing[2:]))
+    assert stands_still(found).endswith(f"rank 1 (pid 11) has not come since its collective 25: {told}.")
+
+
+def test_a_rank_that_has_ended() -> None:
+    found = standing()
+    for number, told in ((25, " after its collective 25"), (0, "")):
+        ended = replace(found.standing[1], has_ended=True, number=number)
+        found = replace(found, standing=(found.standing[0], ended, *found.standing[2:]))
+        assert stands_still(found).endswith(f"rank 1 (pid 11) has ended{told}.")
 
 
 def test_a_rank_that_calls_something_else() -> None:

@@ -26,7 +26,7 @@ MADE = Collectives(
     (RANK, replace(RANK, rank=1, pid=12, process="\x1b[2J\udcff")),
     (CollectiveKind("all-reduce", -1, 3, 40, 50, 120),),
     (Meeting(2, "all-reduce", 4096, (5, 45)),),
-    (Standing(10, 4, "all-reduce", 4096, 99), Standing(12, 3, "", 0, 88)),
+    (Standing(10, 4, "all-reduce", 4096, 99), Standing(12, 3, "", 0, 88, True, SPENT)),
     6,
 )
 
@@ -63,6 +63,8 @@ def changed(**changes: Any) -> dict[str, Any]:
         changed(worst=[{**asdict(MADE.worst[0]), "arrivals": [1]}]),
         changed(standing=[asdict(MADE.standing[0])]),
         changed(standing=[{**asdict(each), "pid": 99} for each in MADE.standing]),
+        changed(standing=[{**asdict(each), "has_ended": 1} for each in MADE.standing]),
+        changed(standing=[{**asdict(each), "meanwhile": {}} for each in MADE.standing]),
     ],
 )
 def test_others_are_refused(entry: Any) -> None:

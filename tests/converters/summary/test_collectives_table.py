@@ -6,7 +6,7 @@ import io
 import json
 from dataclasses import replace
 
-from collective_profiles import UNKNOWN, one_late, profile_of, standing
+from collective_profiles import UNKNOWN, one_late, profile_of, spent, standing
 from rich.console import Console
 from stallscope.converters.facts import thresholds
 from stallscope.converters.model.collectives import Collectives, Meeting
@@ -31,6 +31,18 @@ def test_a_row_for_each_rank_the_late_one_first() -> None:
     assert first.endswith("train (pid 11): between, 80.0 % in train → load_batch → read")
     assert len(rest) == 3
     assert len(text(one_late(), top=2)) == 3
+
+
+def test_a_rank_that_has_not_come_in_its_row() -> None:
+    found = standing()
+    asleep = replace(found.standing[1], meanwhile=spent(2000 * MS, 0, count=1))
+    of = replace(found, standing=(found.standing[0], asleep, *found.standing[2:]))
+    assert text(of)[1].endswith(
+        "has not come for 2.00 s, of which it is blocked in train → load_batch → read for 100.0 %"
+    )
+    ended = replace(asleep, has_ended=True)
+    of = replace(found, standing=(found.standing[0], ended, *found.standing[2:]))
+    assert text(of)[1].endswith("train (pid 11): has ended")
 
 
 def test_ranks_of_other_hosts_and_a_communicator_of_before() -> None:
@@ -68,7 +80,15 @@ def test_all_in_json() -> None:
         "total_ns": 800 * MS,
     }
     assert made["worst"] == [{"number": 7, "what": "all-reduce", "bytes": None, "arrivals_ns": [0, MS, 2, 3]}]
-    assert made["standing"][1] == {"pid": 11, "number": 25, "what": None, "bytes": 0, "since_ns": 1_000_000_000}
+    assert made["standing"][1] == {
+        "pid": 11,
+        "number": 25,
+        "what": None,
+        "bytes": 0,
+        "since_ns": 1_000_000_000,
+        "ended": False,
+        "meanwhile": None,
+    }
 
 
 def test_hostile_names() -> None:

@@ -24,6 +24,8 @@ def bit(name: str) -> int:
         ("ncclAllReduce", ""),
         ("ncclCommInitRank", "COOKIE_MADE_FIRST"),
         ("ncclCommSplit", "COOKIE_MADE_FOURTH"),
+        ("ncclCommShrink", "COOKIE_MADE_FOURTH"),
+        ("ncclCommInitRankScalable", "COOKIE_MADE_FIRST"),
         ("PMPI_Allreduce", ""),
         ("cudaStreamSynchronize", ""),
     ],

@@ -160,7 +160,10 @@ def _collectives(capture: Capture, names: Names, scheduling: Scheduling | None) 
     from ....converters.collectives.told import Trace, told  # it needs numpy
 
     processes = {record.thread.key.tgid for record in capture.threads}
-    trace = Trace(capture.stopped - capture.began, {pid: names.process(pid) for pid in processes}, scheduling)
+    mains = (each for each in capture.threads if each.thread.key.tid == each.thread.key.tgid)
+    ended = {each.thread.key.tgid for each in mains if each.exited}
+    length = capture.stopped - capture.began
+    trace = Trace(length, {pid: names.process(pid) for pid in processes}, scheduling, ended)
     return told(capture.collectives, trace)
 
 

@@ -43,14 +43,15 @@ def table(
     began: int,
     lost: int,
 ) -> CallTable:
-    """All calls in the order in which they began. ``still``: those that go on, each with its arguments, process, life,
-    function and depth."""
+    """All calls in the order in which they began, without those that another one of them makes. ``still``: those that
+    go on, each with its arguments, process, life, function and depth."""
     kept = np.concatenate([*blocks, np.zeros(len(still), RECORD)])
     for row, (call, rest) in zip(kept[len(kept) - len(still) :], still, strict=True):
         *arguments, pid, life, function, level = rest
         row["began"], row["ended"], row["arguments"] = call.began, OPEN, arguments
         row["pid"], row["life"], row["function"], row["level"], row["tid"] = pid, life, function, level, call.tid
         row["blocked"], row["runnable"], row["ustack"] = call.blocked, call.runnable, call.ustack
+    kept = kept[kept["level"] == 0]
     found = np.zeros(len(kept), np.dtype(list(FIELDS)))
     for name in found.dtype.names or ():
         found[name] = kept[name]

@@ -43,7 +43,7 @@ class CommunicatorMemory:
 
         for number in np.unique(rows["function"]).tolist():
             of, mine = signature_of(named(number)), rows[rows["function"] == number]
-            if of and of.kind == MAKES and of.size >= 0:
+            if of and of.kind == MAKES and of.id >= 0:
                 self._seen.update(map(Member, mine["pid"].tolist(), mine["made"].tolist()))
         for number in np.unique(rows["function"]).tolist():
             of, mine = signature_of(named(number)), rows[rows["function"] == number]

@@ -33,12 +33,21 @@ def test_calls_are_in_the_order_in_which_they_began() -> None:
 
 
 def test_a_call_that_goes_on_has_its_arguments() -> None:
-    call = Open(8, 1, 130, 11, 5, 6, 0, 0, 3, 9)
-    found = table([records((120, 150, 3))], [(call, (*range(20, 28), 7, 9, 3, 1))], "f{}".format, 100, 0)
+    call = Open(8, 0, 130, 11, 5, 6, 0, 0, 3, 9)
+    found = table([records((120, 150, 3))], [(call, (*range(20, 28), 7, 9, 3, 0))], "f{}".format, 100, 0)
     row = found.calls[1]
     assert (row["began"], row["ended"], row["pid"], row["tid"], row["life"]) == (30, OPEN, 7, 8, 9)
     assert row["arguments"].tolist() == list(range(20, 28))
     assert (row["blocked"], row["runnable"], found.names[row["function"]]) == (5, 6, "f3")
+
+
+def test_calls_that_another_one_makes_are_left_out() -> None:
+    """The library calls its own function."""
+    made = records((120, 150, 3), (110, 160, 1))
+    made["level"] = 1, 0
+    call = Open(8, 1, 130, 11, 5, 6, 0, 0, 3, 9)
+    found = table([made], [(call, (*range(20, 28), 7, 9, 3, 1))], "f{}".format, 100, 0)
+    assert [found.names[number] for number in found.calls["function"]] == ["f1"]
 
 
 def test_no_calls() -> None:
