@@ -122,6 +122,7 @@ struct thread {
 	u64 inner_fault;
 	u64 inner_regs;
 	u64 inner_ip;
+	u64 made_in; /* user stack of the thread that created it, of the same process; 0: not known */
 };
 
 #define WOKEN_BY_INTERRUPT (1U << 31) /* the thread was only interrupted, and did not wake the other one */
@@ -340,6 +341,7 @@ enum counter {
 	PYTHON_STACKS_FAILED, /* not, or only partly, readable */
 	NEW_GIL_WAITS,	      /* … of waits for Python's interpreter lock */
 	LOST_OBJECTS,	      /* files and sockets without room in the table of known ones */
+	LOST_MAKERS,	      /* threads whose creation has no stack: another program used the memory for it */
 	COUNTERS,
 };
 

@@ -69,7 +69,7 @@ TEXTS: dict[tuple[str, str], str] = {
     ),
     **dict.fromkeys(
         (
-            ("ThreadTimes", "blocked"),
+            *(("ThreadTimes", name) for name in ("blocked", "made_in")),
             *(("ProcessTimes", name) for name in ("cpus", "environment", "script", "ranks")),
             *(("ProcessOrigin", name) for name in ("executable", "cgroup", "variables", "source")),
             ("CpuLimit", "cgroup"),
