@@ -122,6 +122,8 @@ int calls_gone(struct thread *t, u64 now)
 		add_open_times(t, stack, now);
 	tally(CALL_PROBES, stack->probes);
 	tally(CALL_PROBES_TIME, stack->probes_time);
+	if (record_call_arguments)
+		forget_arguments(tid);
 	bpf_map_delete_elem(&call_stacks, &tid);
 	return 0;
 }

@@ -34,14 +34,15 @@ def rank(
     cgroup: str = "/job",
     name: str = "train",
     source: str = ENVIRONMENT,
+    meets: int = 100,
 ) -> Tracee:
     """Adds a rank that sleeps for this share of 10 s and waits for the others for the rest. ``number``: None: its
-    environment says nothing."""
+    environment says nothing. ``meets``: number of the waits for others."""
     tracee = Tracee(to, pid, name, pid, name)
     if own > 0:
         tracee.wait(SLEEP, "interruptible", round(own * TEN), 100)
     if own < 1:
-        tracee.wait(MEET, "interruptible", round((1 - own) * TEN), 100)
+        tracee.wait(MEET, "interruptible", round((1 - own) * TEN), meets)
     labels = {} if number is None else {"rank": str(number)}
     labels |= {"world-size": str(size)} if size else {}
     labels |= {"gpu": gpu} if gpu else {}
@@ -59,6 +60,16 @@ def job(*own: float, gpus: bool = False) -> Profile:
     made = empty()
     for number, part in enumerate(own):
         rank(made, 100 + number, number, part, size=len(own), gpu=str(number) if gpus else "")
+    return made
+
+
+def stuck(ranks: int = 4, out: int = 1, *, size: int = 0) -> Profile:
+    """A job that stands still: rank ``out`` sleeps again and again, the others are in MPI_Allreduce all the time."""
+    made = empty()
+    for number in range(ranks):
+        each = rank(made, 100 + number, number, 0.9 if number == out else 0.0, size=size or ranks, meets=1)
+        if number == out:
+            each.run(TEN // 100)
     return made
 
 

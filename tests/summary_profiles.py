@@ -219,6 +219,7 @@ def facts_of(profile: Profile, pools: Callable[[], Collection[int]] | None = Non
         group_limits=profile.group_limits,
         started=started,
         file_locks=profile.file_locks,
+        collectives=profile.collectives,
         ranks=ranks_of(profile),
         labels={each.pid: each.ranks for each in profile.processes if each.ranks},
         origins={each.pid: each for each in profile.origins},

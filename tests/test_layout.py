@@ -19,6 +19,7 @@ SHARED_PROBES = {
     "gil": "Python's interpreter lock, for the commands that show waits",
     "locks": "locks, for trace-wakeup",
     "faults": "addresses of page faults, for what waits are on",
+    "file_locks": "requests for locks on files that the kernel has refused",
     "python_steps": "calls of Python functions, for --step",
     "sched": "the scheduler's events, for every measure",
     "timeline": "the scheduler's events one by one, for the commands that write a timeline",
@@ -29,6 +30,11 @@ SHARED_PROBES = {
 TESTED_ELSEWHERE: dict[str, str] = {
     "tracers/symbols/one.py": "what process.py knows of one: tests/tracers/symbols/test_process.py",
     "converters/model/sites.py": "a tuple without logic",
+    "converters/model/collectives.py": "dataclasses without logic",
+    "converters/collectives/records.py": "a table without logic",
+    "converters/facts/collective_thresholds.py": "numbers: tests/converters/facts/test_thresholds.py",
+    "converters/summary/collective_sentences.py": "with the table: tests/converters/summary/test_collectives_table.py",
+    "tracers/measures/argument_options.py": "a tuple without logic",
     **dict.fromkeys(
         ("converters/model/display.py", "converters/model/group_limits.py", "converters/model/wait_objects.py"),
         "dataclasses without logic",

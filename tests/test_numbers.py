@@ -11,12 +11,12 @@ from stallscope.converters.facts import thresholds
 from stallscope.converters.facts.threshold_types import Limit
 
 PACKAGES = Path(__file__).resolve().parents[1] / "converters"
-TABLE = "facts/thresholds.py"
+TABLES = ("facts/thresholds.py", "facts/collective_thresholds.py")
 MODULES = [
     path
     for package in ("facts", "rules", "phrases", "summary", "scan")
     for path in sorted((PACKAGES / package).rglob("*.py"))
-    if path != PACKAGES / TABLE
+    if str(path.relative_to(PACKAGES)) not in TABLES
 ]
 PLAIN = (0, 1, 2, 100)
 """Numbers of arithmetic, of indices, of one and several, of percentages."""
@@ -32,6 +32,7 @@ ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
     "facts/gpus.py": ("digits of a number that is read", (4,)),
     "facts/identity.py": ("bits of ids, and what their uses are called", (32, 1, 24, 1, 2)),
     "facts/memory_waits.py": ("numbers of objects that are not recorded", (1, 2, 3)),
+    "facts/server_waits.py": ("numbers of objects that are not recorded", (5, 6)),
     "facts/jobs.py": ("digits of a number that is read", (9,)),
     "facts/scripts.py": ("longest name that the kernel keeps", (15,)),
     "facts/shared_frames.py": ("bound of work; bits", (4096, 1, 2)),
@@ -40,6 +41,7 @@ ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
     "facts/waits.py": ("bound of work", (64,)),
     "rules/rank_states.py": ("standard deviations of a median deviation", (1.4826,)),
     "rules/herd.py": ("ns of a second", (NS,)),
+    "rules/stuck_ranks.py": ("ns of a second", (NS,)),
     "phrases/cores.py": ("ns of a microsecond", (1_000,)),
     "phrases/ends_with.py": ("ns of a second", (NS,)),
     "phrases/jobs.py": ("parts of a share; parts that are told", (1_000_000, 0.95, 3)),
@@ -180,5 +182,5 @@ def test_each_limit_has_a_unit_and_a_reason(name: str, limit: Limit) -> None:
 
 
 def test_all_numbers_of_the_table_are_used() -> None:
-    code = "".join(path.read_text() for path in MODULES)
+    code = "".join(path.read_text() for path in (*MODULES, *(PACKAGES / "collectives").glob("*.py")))
     assert [name for name in (*thresholds.table(), *thresholds.limits()) if f"thresholds.{name}" not in code] == []

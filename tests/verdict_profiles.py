@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from job_profiles import late
+from collective_profiles import one_late
+from collective_profiles import profile_of as of_collectives
+from job_profiles import late, stuck
 from processes import crowd, pools
 from processes import process as add_process
 from processes import threads as add_threads
@@ -262,6 +264,8 @@ def sampled(*stacks: Stack, samples: tuple[int, ...] = ()) -> Profile:
 
 MINIMAL: dict[str, Callable[[], Profile]] = {
     "slow-step": stepping,
+    "late-rank": lambda: of_collectives(one_late()),
+    "stuck-ranks": stuck,
     "deadlock": deadlocked,
     "ends-with": ending_with_others,
     "holder": locked,

@@ -35,6 +35,11 @@ def cuda() -> int:
     return run("stallscope.tracers.cuda")
 
 
+def nccl() -> int:
+    """``trace-nccl``."""
+    return run("stallscope.tracers.nccl")
+
+
 def func() -> int:
     """``trace-func``."""
     return run("stallscope.tracers.func")

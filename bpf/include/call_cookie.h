@@ -16,6 +16,11 @@
 #define COOKIE_NARROW (1ULL << 48)		      /* the size has 32 bits */
 #define COOKIE_DIRECTION(cookie) ((cookie) >> 49 & 7) /* by the function: enum copy_direction + 1; 0: not */
 
+/* Without COOKIE_COPY: the call is kept with its arguments, and with the word to which one leads when it returns. */
+#define COOKIE_ARGUMENTS (1ULL << 34)
+#define COOKIE_MADE_FIRST (1ULL << 35)
+#define COOKIE_MADE_FOURTH (1ULL << 36)
+
 #define COOKIE_QUESTIONS(cookie) ((cookie) >> 52) /* which two of call_questions are the function's */
 
 /* Registers at a uprobe: struct pt_regs of arch/x86/include/uapi/asm/ptrace.h. */

@@ -116,7 +116,12 @@ struct thread {
 	u64 on_file;
 	u64 on_mark;
 	u64 on_object;
-	u64 fault;   /* address of its last page fault in user code: see faults.bpf.c */
+	u64 fault; /* address of its last page fault in user code: see faults.bpf.c */
+	/* Its last page fault in the kernel, on memory of the program: the address, where the registers were saved on the
+	 * kernel's stack, and the instruction. */
+	u64 inner_fault;
+	u64 inner_regs;
+	u64 inner_ip;
 	u64 made_in; /* user stack of the thread that created it, of the same process; 0: not known */
 };
 

@@ -6,6 +6,7 @@
 #ifndef STALLSCOPE_TIMED_CALLS_BPF_H
 #define STALLSCOPE_TIMED_CALLS_BPF_H
 
+#include "call_arguments.bpf.h"
 #include "call_copies.bpf.h"
 #include "call_spans.bpf.h"
 #include "call_sums.bpf.h"
@@ -174,6 +175,8 @@ static __always_inline bool on_call(struct call_context *ctx, u64 cookie, struct
 	}
 	works(stack, 1);
 	call->began = bpf_ktime_get_ns();
+	if (with_arguments(cookie))
+		keep_arguments(ctx, t, call, depth);
 	barrier();
 	stack->depth = depth + 1;
 	works(stack, 0);
@@ -207,6 +210,8 @@ __weak int end_call(struct thread *t, struct call_stack *stack, u64 now, u64 res
 	add_call(t, call, total);
 	if (record_call_spans)
 		add_span(t, call, now, last);
+	if (with_arguments(call->cookie))
+		add_arguments(t, call, now, last, result);
 	key.ustack = call->ustack;
 	key.tid = t->key.tid;
 	key.tgid = t->key.tgid;

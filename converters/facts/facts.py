@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar, cast
 
 from ..model import Profile, ThreadTimes
+from ..model.collectives import Collectives
 from ..model.file_locks import FileLock
 from ..model.group_limits import GroupLimit
 from ..model.neighbours import Neighbour
@@ -23,6 +24,7 @@ from .group_limits import limit_of, memory_limit
 from .identity import kernel_ids
 from .memory_waits import OF_MEMORY
 from .runs import Runs
+from .server_waits import OF_SERVERS
 from .started import Started
 from .thread_names import name_pattern, thread_pattern
 from .thread_roles import ThreadRoles, only_waits
@@ -72,6 +74,7 @@ class Beside(NamedTuple):
     group_limits: Sequence[GroupLimit] = ()
     slices: Mapping[Thread, ThreadSlices] = {}
     """Times by slices of the trace, by thread; those of several of a process have 0 as their thread."""
+    collectives: Sequence[Collectives] = ()
 
 
 class Facts:
@@ -92,9 +95,9 @@ class Facts:
         self.runs, self.neighbours, self.recorded = beside.runs, beside.neighbours, beside.recorded
         self.steps, self.ranks, self.started = beside.steps, beside.ranks, beside.started
         self.file_locks, self.group_limits = beside.file_locks, beside.group_limits
-        self.objects: Objects = {**beside.objects, **OF_MEMORY}
+        self.objects: Objects = {**beside.objects, **OF_MEMORY, **OF_SERVERS}
         self.labels, self.origins = beside.labels, beside.origins
-        self.slices = beside.slices
+        self.slices, self.collectives = beside.slices, beside.collectives
         self.pids_moving = frozenset(pid for pid, tid in threads if (pid, tid) not in roles.still)
         self.still_pids = frozenset(pid for pid, _ in roles.still) - self.pids_moving
         """Processes in which no thread moved."""

@@ -130,7 +130,7 @@ def _only_feeder(facts: Facts, thread: Thread) -> Names:
     """The place that ends all waits for work of a thread, but for exceptions; () if there is none."""
     feeders = _feeders(facts, [thread])
     place, time = max(feeders.items(), key=lambda entry: (entry[1], entry[0]), default=((), 0))
-    return place if time >= thresholds.FED_APART * sum(feeders.values()) else ()
+    return place if time >= thresholds.ENDS_ALIKE * sum(feeders.values()) else ()
 
 
 def _feeders(facts: Facts, threads: Iterable[Thread]) -> Counter[Names]:

@@ -16,6 +16,8 @@ from .runtimes import is_in, is_master, parked_in
 from .shared_frames import CALLED, NOTHING_SHARED, Shared
 from .wait_functions import (
     ASKS_OF_PROGRAMS,
+    COLLECTIVE_FILES,
+    COLLECTIVES,
     FILE_LOCK_SCRIPTS,
     GPU_CALLS,
     GPU_FILES,
@@ -50,7 +52,7 @@ class Told:
     __slots__ = (
         *("asks", "bare", "file", "gpu", "in_brackets", "is_kernel", "is_library", "is_linked_lock"),
         *("is_master", "is_named", "is_own", "is_placeholder", "is_plumbing", "is_python"),
-        *("is_script", "label", "located", "lock_by_timer", "lock_of_program", "mark", "name", "origin"),
+        *("is_script", "label", "located", "lock_by_timer", "lock_of_program", "mark", "meets", "name", "origin"),
         *("parked", "path", "sleeps", "storage_lock", "takes_python_lock", "tells", "user_lock", "waits_itself"),
     )
 
@@ -76,6 +78,7 @@ class Told:
         """See `shared_frames`."""
         self.parked = parked_in(frame)
         self.gpu = self.label if _is_of_gpu(frame) and GPU_CALLS.fullmatch(self.label) else ""
+        self.meets = is_in(frame, COLLECTIVE_FILES) and COLLECTIVES.fullmatch(self.label) is not None
         self.user_lock = self.label if self.label.startswith(USER_LOCKS) else ""
         self.lock_by_timer = self.label if self.label in LOCKS_BY_TIMER else _file_lock(frame)
         self.lock_of_program = _lock_of_program(frame)
@@ -85,7 +88,9 @@ class Told:
         self.is_master = is_master(frame)
         self.sleeps = _is_of_program(frame, SLEEPS_OF_PROGRAMS)
         self.asks = _is_of_program(frame, ASKS_OF_PROGRAMS)
-        self.tells = bool(self.gpu or self.lock_by_timer or self.is_linked_lock or self.sleeps or self.asks)
+        self.tells = bool(
+            self.gpu or self.meets or self.lock_by_timer or self.is_linked_lock or self.sleeps or self.asks
+        )
         """Whether the frame tells what its thread waits for, though it is the program's."""
 
 

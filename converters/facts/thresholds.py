@@ -103,9 +103,7 @@ HANDS_ON = Threshold(
 CROWD_WAITS = Threshold(0.2, "share of the time in which they could run", "Shorter waits for a core do not matter.")
 CROWD_CORE = Threshold(0.05, "cores", "Less waiting for a core, over all threads, does not matter.")
 TEAM = Threshold(2, "threads", "One thread alone shares its work with nobody.")
-FED_APART = Threshold(0.9, "share of a thread's waits for work", "Who gets less from one place gets it from several.")
-POOL_MEMBER = Threshold(0.05, "share of a crowd's time", "A pool that wants less of the cores is not named.")
-CROWD_MEMBER = Threshold(0.05, "share of the crowd's time", "Programs with less are not named among a crowd.")
+CROWD_MEMBER = Threshold(0.05, "share of the crowd's time", "Programs, and pools, with less are not named.")
 MATTERS_FOR_HOST = Threshold(
     0.02, "share of all running and waiting for a core", "A small process' problem is none of the host's."
 )
@@ -387,6 +385,9 @@ HOLDING_JSON = Limit(100, "processes for which --when holds", "More are counted 
 LIVE_THREADS = Limit(20, "threads of a process", "More do not fit on the screen of --live.")
 LIVE_STACK = Limit(40, "frames of a stack", "More do not fit on the screen of --live.")
 LIVE_PROCESSES = Limit(500, "processes", "More are not sent to the screen of --live.")
+
+# More, last in the table.
+from .collective_thresholds import *  # noqa: E402, F403
 
 
 def table() -> dict[str, Threshold]:

@@ -181,6 +181,8 @@ COLLECTIVES = re.compile(
 )
 """Functions of PyTorch (torch/csrc/distributed/c10d), Gloo, MPI (chapters 3 and 6 of the standard) and NCCL in which a
 rank waits for others."""
+COLLECTIVE_FILES = re.compile(r"lib(nccl|rccl|mpi|mpich|gloo|torch_(cpu|cuda|hip))([-_.][-\w.]*)?\.so([.\d]*)")
+"""Files that have them, also where a program ships them."""
 COLLECTIVE_SCRIPTS = re.compile(
     r"(^|.*/)torch/distributed/distributed_c10d\.py:"
     r"(all_|barrier|broadcast|gather|monitored_barrier|recv|reduce|scatter|send)\w*"

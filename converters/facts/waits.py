@@ -219,7 +219,7 @@ class _Below(NamedTuple):
                 return LOADER
             if (COLLECTIVE_SCRIPTS if place else COLLECTIVES).fullmatch(place or each.label):
                 return COLLECTIVE
-        return ""
+        return COLLECTIVE if any(each.meets for each in self.own) else ""
 
     def _lock(self) -> str:
         """See `Wait.lock`."""

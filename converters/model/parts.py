@@ -22,7 +22,7 @@ OF_THREADS = (
 """Accounts, and what samples refer to: they stay when samples are left out."""
 OF_SAMPLES = (
     *("calls", "shared", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil"),
-    *("steps", "found_steps"),
+    *("steps", "found_steps", "collectives"),
 )
 """Names of the parts that were measured beside the samples: of no use without all samples."""
 NAMES = (*OF_THREADS, *OF_SAMPLES)
@@ -50,6 +50,7 @@ TEXTS: dict[tuple[str, str], str] = {
             ("ObjectPeer", "process"),
             ("ThreadSlices", "process"),
             ("CoreThread", "process"),
+            ("CollectiveRank", "process"),
         ),
         PROCESS,
     ),
@@ -86,11 +87,16 @@ TEXTS: dict[tuple[str, str], str] = {
             ("LockPlace", "frames"),
             *(("FileLock", name) for name in ("kind", "path", "access")),
             ("Neighbour", "cpus"),
-            *(("WaitObject", name) for name in ("kind", "name", "filesystem", "device", "local", "remote", "does")),
+            *(
+                ("WaitObject", name)
+                for name in ("kind", "name", "filesystem", "source", "device", "local", "remote", "does")
+            ),
             *(("GroupLimit", name) for name in ("cgroup", "kind", "name", "devices")),
             *(("ObjectPeer", name) for name in ("kind", "address")),
             ("GilThread", "frames"),
             ("Steps", "name"),
+            ("Collectives", "library"),
+            *((each, "what") for each in ("CollectiveKind", "Meeting", "Standing")),
             ("StepRun", "frames"),
             *(("Site", name) for name in ("frames", "kernel")),
             *(("SliceSpent", name) for name in ("kind", "frames", "kernel")),

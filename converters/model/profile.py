@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from .asked_values import AskedValues
 from .call_ioctls import CallIoctls
 from .calls import CallTimes
+from .collectives import Collectives
 from .copies import Copies
 from .critical import CriticalPath
 from .details import Details
@@ -88,6 +89,8 @@ class Profile:
     """Steps of functions that the user named; dropped when samples are left out."""
     found_steps: list[Steps] = field(default_factory=list)
     """Steps that nobody named, see `Steps.found`; empty if they were not looked for."""
+    collectives: list[Collectives] = field(default_factory=list)
+    """Communicators whose ranks meet; dropped when samples are left out."""
     scheduling: Scheduling | None = None
     """The scheduler's events, if recorded; dropped when the samples are changed."""
     calls: list[CallTimes] = field(default_factory=list)

@@ -28,6 +28,7 @@ from ..rules import (
     held_up,
     herd,
     idle,
+    late_rank,
     longest,
     polling,
     pool_anew,
@@ -36,6 +37,7 @@ from ..rules import (
     reclaim,
     slow_step,
     straggler,
+    stuck_ranks,
     turns,
     unclear,
     workers,
@@ -49,10 +51,12 @@ from ..rules.quota import Throttled
 from ..rules.ranking import Judgement
 from ..rules.reclaim import Reclaim
 from ..rules.straggler import Straggler
+from ..rules.stuck_ranks import StuckRanks
 from ..rules.verdict import GPU, Verdict
-from . import cores, file_locks, gil, jobs, locks
+from . import collectives, cores, file_locks, gil, jobs, locks
 from .ends_with import ends_with
 from .steps import slow_steps
+from .stuck_ranks import stuck_ranks as told_as_stuck
 from .wait_objects import reached
 from .words import Phrases, chain, listed, on_cores
 
@@ -327,6 +331,16 @@ def _processes_anew(verdict: Verdict) -> str:
     return cores.processes_anew(verdict.detail)
 
 
+def _late_rank(verdict: Verdict) -> str:
+    assert isinstance(verdict.detail, late_rank.LateRank)
+    return collectives.late_rank(verdict.detail)
+
+
+def _stuck_ranks(sentences: Sentences, verdict: Verdict) -> str:
+    assert isinstance(verdict.detail, StuckRanks)
+    return told_as_stuck(verdict.detail, sentences.duration)
+
+
 def _slow_steps(verdict: Verdict) -> str:
     assert isinstance(verdict.detail, Steps) and verdict.detail.slow
     return slow_steps(verdict.detail, verdict.detail.slow)
@@ -351,6 +365,8 @@ _BY_RULE: dict[str, Callable[[Sentences, Verdict], str]] = {
     idle.RULE: Sentences.idle,
     processes_anew.RULE: lambda _, verdict: _processes_anew(verdict),
     slow_step.RULE: lambda _, verdict: _slow_steps(verdict),
+    late_rank.RULE: lambda _, verdict: _late_rank(verdict),
+    stuck_ranks.RULE: _stuck_ranks,
     turns.RULE: Sentences.turns,
     unclear.RULE: Sentences.unclear,
 }

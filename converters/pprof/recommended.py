@@ -12,7 +12,7 @@ from ..model.next_step import NextStep
 
 TOOLS = (
     *("trace-offcpu", "trace-oncpu", "trace-wall", "trace-wakeup"),
-    *("trace-ioctl", "trace-cuda", "trace-func", "trace-scan"),
+    *("trace-ioctl", "trace-cuda", "trace-func", "trace-nccl", "trace-scan"),
 )
 _ALONE = None
 _NUMBERS, _NUMBER, _PLAIN = re.compile(r"\d+(,\d+)*"), re.compile(r"\d+(\.\d+)?(e[+-]\d+)?"), re.compile(r"[a-z-]+")

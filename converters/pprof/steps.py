@@ -26,8 +26,8 @@ def decoded(entry: Any) -> Steps:
     parts = _fields(Steps, {**_LATER, **entry} if isinstance(entry, dict) else entry)
     made: dict[str, Any] = {
         **{name: _integer(parts[name]) for name in ("pid", "tid", "median", "max", "span", "not_whole")},
-        "steps": _spent(parts["steps"]),
-        "between": _spent(parts["between"]),
+        "steps": decoded_spent(parts["steps"]),
+        "between": decoded_spent(parts["between"]),
         "slowest": tuple(_step(*_entries(each, 4)) for each in _entries(parts["slowest"])),
         **{name: _text(parts[name]) for name in ("name", "process", "thread")},
         "slow": None if parts["slow"] is None else _slow(parts["slow"]),
@@ -68,17 +68,18 @@ def _maker(process: Any, pid: Any, thread: Any, tid: Any, work: Any) -> Maker:
 def _slow(entry: Any) -> SlowSteps:
     parts = _fields(SlowSteps, entry)
     every = None if parts["every"] is None else _integer(parts["every"])
-    made = SlowSteps(_spent(parts["spent"]), _spent(parts["others"]), _integer(parts["first"]), every)
+    made = SlowSteps(decoded_spent(parts["spent"]), decoded_spent(parts["others"]), _integer(parts["first"]), every)
     if not made.spent.count or not made.others.count:
         raise ValueError("no slow steps")
     return made
 
 
 def _step(number: Any, begin: Any, before: Any, spent: Any) -> Step:
-    return Step(_integer(number), _integer(begin), _spent(spent), None if before is None else _integer(before))
+    return Step(_integer(number), _integer(begin), decoded_spent(spent), None if before is None else _integer(before))
 
 
-def _spent(entry: Any) -> Spent:
+def decoded_spent(entry: Any) -> Spent:
+    """The inverse of `asdict`. ValueError for anything else."""
     # Files of before have no samples of them.
     parts = _fields(Spent, {"samples": 0, "ran": [], **entry} if isinstance(entry, dict) else entry)
     times = {name: _integer(value) for name, value in parts.items() if name not in ("waits", "ran")}

@@ -94,7 +94,7 @@ def _teams(facts: Facts, group: Contention) -> tuple[Team, ...]:
 def _pools(facts: Facts, group: Contention, teams: Sequence[Team]) -> tuple[Pool, ...]:
     """See `Crowd.pools`."""
     in_teams = {(team.pid, tid) for team in teams for tid in team.threads}
-    least = thresholds.POOL_MEMBER * (group.on_cpu + group.runnable) / group.processes
+    least = thresholds.CROWD_MEMBER * (group.on_cpu + group.runnable) / group.processes
     found = [
         pool
         for pool in facts.once(pools_of)

@@ -139,7 +139,7 @@ def _ends(facts: Facts, job: Job) -> Ends:
 
 
 def _times(facts: Facts, pids: Iterable[int], around: _Around) -> RankTimes:
-    threads = [thread for pid in pids for thread in _standing_for(facts, pid)]
+    threads = [thread for pid in pids for thread in standing_for(facts, pid)]
     kinds: Counter[str] = Counter()
     places: Counter[tuple[str, tuple[str, ...]]] = Counter()
     ended: Counter[int] = Counter()
@@ -153,7 +153,7 @@ def _times(facts: Facts, pids: Iterable[int], around: _Around) -> RankTimes:
     return RankTimes(sum(facts.threads[thread].wall for thread in threads), kinds, places, ended, for_locks)
 
 
-def _standing_for(facts: Facts, pid: int) -> list[Thread]:
+def standing_for(facts: Facts, pid: int) -> list[Thread]:
     """The main thread of a process; what works for it, if it only waits for these."""
     own = [thread for thread in facts.own if thread[0] == pid]
     return [thread for thread in own if facts.is_main(thread)] or own[:1]

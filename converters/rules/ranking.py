@@ -22,6 +22,7 @@ from . import (
     held_up,
     holder,
     idle,
+    late_rank,
     longest,
     near,
     polling,
@@ -32,6 +33,7 @@ from . import (
     slow_step,
     still,
     straggler,
+    stuck_ranks,
     workers,
 )
 from .ends_with import EndsWith
@@ -64,7 +66,7 @@ class Judgement(NamedTuple):
     still: tuple[Verdict, ...]
     """Verdicts on processes that did not move, of which the others do not tell."""
     steps: tuple[Verdict, ...]
-    """Verdicts on slow steps: the user asked for steps, so that they are told before all others."""
+    """Verdicts on slow steps and late ranks: the user asked for them, so that they are told before all others."""
     is_equal: bool = False
     """Whether the second one is worth as much as the first."""
 
@@ -90,7 +92,7 @@ def judge(facts: Facts) -> Judgement:
     first = ranked[0] if ranked else None
     equal = near.as_much(first, ranked[1:]) if first else None
     second = equal or (_second(first, ranked[1:]) if first else None)
-    steps = tuple(_of(found, slow_step.RULE))
+    steps = tuple(_of(found, slow_step.RULE, late_rank.RULE))
     blamed = tuple(_about_first(_of(found, *_BLAMED), first, facts))
     return Judgement(tuple(ranked), first, second, blamed, tuple(still_), steps, equal is not None)
 
@@ -114,12 +116,12 @@ def _adds(late: Verdict, first: Verdict | None) -> bool:
 
 
 def _ranked(verdicts: Verdicts) -> Verdicts:
-    apart = (slow_step.RULE, still.RULE, *_BLAMED)
+    apart = (slow_step.RULE, late_rank.RULE, still.RULE, *_BLAMED)
     return sorted((each for each in verdicts if each.rule not in apart and not each.is_told), key=_importance)
 
 
 def _importance(verdict: Verdict) -> tuple[bool, bool, float]:
-    return verdict.rule != deadlock.RULE, verdict.rule != gil_main.RULE, -verdict.score
+    return verdict.rule not in (deadlock.RULE, stuck_ranks.RULE), verdict.rule != gil_main.RULE, -verdict.score
 
 
 def _of(verdicts: Sequence[Verdict], *rules: str) -> Verdicts:
@@ -315,7 +317,7 @@ def _held_over_polling(verdicts: Verdicts, facts: Facts) -> Verdicts:
 
 def _still_told(verdicts: Verdicts, _facts: Facts) -> Verdicts:
     """Processes of which a deadlock, or the most important verdict, tells already."""
-    told = {pid for each in _of(verdicts, deadlock.RULE) for pid in each.pids}
+    told = {pid for each in _of(verdicts, deadlock.RULE, stuck_ranks.RULE) for pid in each.pids}
     for each in _ranked(verdicts)[:1]:
         if each.rule == for_others.RULE and each.cause:
             told |= each.cause.pids
@@ -345,6 +347,9 @@ def _idle_over_events(verdicts: Verdicts, _facts: Facts) -> Verdicts:
 DOMINANCE = (
     Dominance(calm.RULE, tuple(sorted(calm.NEED_WORK)), "nobody has anything to do", calm.over_waits),
     Dominance(deadlock.RULE, ("*",), "nothing goes on behind it", _only_one_deadlock),
+    Dominance(
+        stuck_ranks.RULE, stuck_ranks.LESS, "they wait for other ranks, not for their threads", stuck_ranks.over_threads
+    ),
     Dominance(all_wait.RULE, ("*",), "nothing in its process goes on", _all_wait_over_waits),
     Dominance(idle.RULE, (for_others.RULE, workers.RULE), "event loops wait for work", _idle_over_events),
     Dominance(gil_main.RULE, (held_up.RULE,), "it is the same wait, and the holder is known", _gil_over_its_waits),

@@ -18,6 +18,7 @@ from . import (
     herd,
     holder,
     idle,
+    late_rank,
     polling,
     pool_anew,
     processes_anew,
@@ -26,6 +27,7 @@ from . import (
     slow_step,
     still,
     straggler,
+    stuck_ranks,
     turns,
     unclear,
     workers,
@@ -37,7 +39,9 @@ RULES: dict[str, Find] = {
     module.RULE: module.find
     for module in (
         slow_step,
+        late_rank,
         deadlock,
+        stuck_ranks,
         all_wait,
         gil_main,
         quota,

@@ -16,7 +16,7 @@ DRIVER, GPU, IO, MEMORY = "driver", "gpu", "io", "memory"
 CORES, QUOTA, POOL_ANEW, HERD, STILL = "cores", "quota", "pool-anew", "herd", "still"
 POLLING, UNCLEAR, IDLE = "polling", "unclear", "idle"
 PROCESSES_ANEW = "processes-anew"
-SLOW_LOADER, SLOW_STEP = "slow-loader", "slow-step"
+SLOW_LOADER, SLOW_STEP, LATE_RANK = "slow-loader", "slow-step", "late-rank"
 KINDS = {
     DEADLOCK: "threads that hold locks of each other, and never move",
     LOCK: "waits for a lock of the program or of the kernel",
@@ -32,6 +32,7 @@ KINDS = {
     COLLECTIVE: "waits for other ranks of its job",
     SLOW_LOADER: "waits for the next batch of its loader of data",
     SLOW_STEP: "some steps of a loop take much longer than the others",
+    LATE_RANK: "ranks come late to collectives, in which all others wait for them",
     CHILD: "waits for a process to end",
     THREAD: "waits for another thread of the process",
     EVENTS: "waits for one of several events",

@@ -34,6 +34,7 @@ from ..phrases.remarks import worded
 from . import asked_values, copies
 from .call_time import CallTime
 from .calls import Calls
+from .collective_sentences import collectives_json
 from .core_takers import Takers
 from .critical import Critical
 from .events import Counted
@@ -44,6 +45,7 @@ from .verdicts import NOT_JUDGED, Judged, stack_json, thresholds_json
 from .waits_for import Blocking
 
 if TYPE_CHECKING:
+    from ..model.collectives import Collectives
     from ..model.steps import Steps
 
 SCHEMA_VERSION = 3
@@ -252,6 +254,7 @@ class Summary:
     blocking: Blocking | None = None
     """Wait-for graph: who blocks whom; None if it was not recorded."""
     steps: tuple[Steps, ...] = ()
+    collectives: tuple[Collectives, ...] = ()
     """Steps that the user named, by function and thread."""
     shows_idle: bool = False
     """Waits of idle threads are printed one by one, even if it was recorded who ends them."""
@@ -297,6 +300,7 @@ class Summary:
             **({"critical_path": self.critical.to_json()} if self.critical else {}),
             "contention": [each.to_json() for each in self.contention],
             **({"steps": [steps_json(each) for each in self.steps]} if self.steps else {}),
+            **({"collectives": list(map(collectives_json, self.collectives))} if self.collectives else {}),
             **({"waits_for": self.blocking.to_json()} if self.blocking else {}),
             "lost": {json_text(kind): count for kind, count in self.lost.items()},
             "comments": [json_text(text) for text in worded(self.comments)],

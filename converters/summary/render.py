@@ -116,7 +116,7 @@ def _grown(text: str, parts: Parts, room: int, rendered: Callable[[Parts], str])
 
 def _parts_that_may_fit(summary: Summary, height: int) -> list[tuple[Parts, int]]:
     """Each with the number of lines that it may have."""
-    number, calls = len(_pids(summary)), bool(summary.calls or summary.events or summary.steps)
+    number, calls = len(_pids(summary)), bool(summary.calls or summary.events or summary.steps or summary.collectives)
     few: list[Parts] = []
     if number <= (1 if calls else FEW):
         few = for_few(several=number > 1, blocking=bool(summary.blocking), calls=calls)
@@ -153,6 +153,7 @@ def _blocks(summary: Summary, width: int, parts: Parts) -> list[RenderableType]:
     if summary.blocking and parts.blocking and summary.blocking.total:
         blocks += [Text(), *blocking_blocks(summary.blocking, parts.blocking, with_matrix=parts.matrix)]
     blocks += _calls_blocks(summary, width, parts)
+    blocks += [block for each in _collectives_tables(summary, parts) for block in (Text(), each)]
     blocks += [block for each in _steps_tables(summary, parts) for block in (Text(), each)]
     if parts.notes and shown_locks(summary.locks, summary.times.wall):
         blocks += [Text(), locks_table(summary.locks, summary.times.wall, parts.locks)]
@@ -205,6 +206,14 @@ def _calls_blocks(summary: Summary, width: int, parts: Parts) -> list[Renderable
     blocks += [block for each in summary.shared[: parts.calls] for block in (Text(), matrix(each))]
     blocks += [block for each in summary.alike if parts.alike for block in (Text(), outliers_table(each))]
     return blocks
+
+
+def _collectives_tables(summary: Summary, parts: Parts) -> list[Table]:
+    if not summary.collectives:
+        return []
+    from .collectives_table import collectives_tables  # not needed by others
+
+    return collectives_tables(summary.collectives, parts.top)
 
 
 def _steps_tables(summary: Summary, parts: Parts) -> list[Table]:

@@ -64,11 +64,11 @@ def steps_json(steps: Steps) -> dict[str, Any]:
         "p90_ns": steps.p90,
         "max_ns": steps.max,
         "not_whole": steps.not_whole,
-        "steps": _spent_json(steps.steps),
-        "between": _spent_json(steps.between),
+        "steps": spent_json(steps.steps),
+        "between": spent_json(steps.between),
         "between_share": steps.between.wall / loop if loop else None,
         "slowest": [
-            {"number": each.number, "begin_ns": each.begin, "before_ns": each.before, **_spent_json(each.spent)}
+            {"number": each.number, "begin_ns": each.begin, "before_ns": each.before, **spent_json(each.spent)}
             for each in steps.slowest
         ],
         "slow": _slow_json(steps.slow) if steps.slow else None,
@@ -79,12 +79,13 @@ def _slow_json(slow: SlowSteps) -> dict[str, Any]:
     return {
         "every": slow.every,
         "first": slow.first,
-        "steps": _spent_json(slow.spent),
-        "others": _spent_json(slow.others),
+        "steps": spent_json(slow.spent),
+        "others": spent_json(slow.others),
     }
 
 
-def _spent_json(spent: Spent) -> dict[str, Any]:
+def spent_json(spent: Spent) -> dict[str, Any]:
+    """Times in ns, places as lists of frames."""
     return {
         "count": spent.count,
         "wall_ns": spent.wall,

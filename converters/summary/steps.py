@@ -154,8 +154,8 @@ class StepThread:
             int(thread["tgid"]),
             names[thread["name"]],
             int(thread["tid"]),
-            self._spent(begins, ends),
-            self._spent(ends[:-1][seen], begins[1:][seen]),
+            self.spent(begins, ends),
+            self.spent(ends[:-1][seen], begins[1:][seen]),
             int(np.median(walls)) if len(walls) else 0,
             int(walls.max(initial=0)),
             int(np.diff(begins)[seen].sum()),
@@ -179,14 +179,15 @@ class StepThread:
         if not found:
             return None
         others = np.setdiff1d(np.arange(len(begins)), found.places)
-        spent, rest = (self._spent(begins[places], ends[places]) for places in (found.places, others))
+        spent, rest = (self.spent(begins[places], ends[places]) for places in (found.places, others))
         return SlowSteps(spent, rest, int(found.places[0]) + 1, found.every)
 
     def _step(self, i: int, begins: Array, ends: Array, is_next: bool) -> Step:
         before = int(begins[i] - ends[i - 1]) if is_next else None
-        return Step(i + 1, int(begins[i]), self._spent(begins[i : i + 1], ends[i : i + 1]), before)
+        return Step(i + 1, int(begins[i]), self.spent(begins[i : i + 1], ends[i : i + 1]), before)
 
-    def _spent(self, begins: Array, ends: Array) -> Spent:
+    def spent(self, begins: Array, ends: Array) -> Spent:
+        """Times in windows, which are sorted and apart."""
         wall = int((ends - begins).sum())
         on_cpu, blocked = (
             int((clock(self._row, ends) - clock(self._row, begins)).sum())

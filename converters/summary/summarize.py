@@ -33,13 +33,14 @@ from ..model.states import BLOCKED, RUNNABLE
 from ..phrases.gil import gil_sentence
 from ..phrases.remarks import word
 from ..phrases.sentences import Sentences, all_of_cores
-from ..rules import gil_main
+from ..rules import gil_main, late_rank
 from ..rules.ranking import Judgement, judge
 from .answer import answer, with_blame
 from .call_ioctl_sentence import call_ioctl_sentence
 from .call_places import is_joined
 from .call_time import answer_of_times, call_times
 from .calls import CALLS, Calls, add_up_calls, answer_of_calls
+from .collective_sentences import sentences as sentences_of_collectives
 from .core_takers import Cores
 from .critical import critical_of, critical_sentence, untraced_on
 from .events import EVENTS, answer_of_events, counted_events
@@ -132,6 +133,7 @@ def _summarize(profile: Profile, chosen: Whom | None, known: Read | None) -> Sum
         kernel_threads=len(roles.kernel),
         blocking=blocking(facts.recorded.graph, waiting_for_work(roles, sums)) if facts.recorded else None,
         steps=tuple(profile.steps),
+        collectives=tuple(profile.collectives),
     )
     own = [process for process in summary.processes if not process.in_kernel]
     if EVENTS in names:
@@ -155,7 +157,8 @@ def _summarize(profile: Profile, chosen: Whom | None, known: Read | None) -> Sum
             step = after_path(step, own, chosen, on_path)
     path = critical_sentence(summary.critical) if summary.critical else ""
     # The user asked for steps.
-    told_all = (*sentences_of_steps(summary.steps), path, *with_blame(told.sentences, blamed), of_gil)
+    met = (*sentences_of_collectives(summary.collectives), *_late_ranks(facts, judgement))
+    told_all = (*met, *sentences_of_steps(summary.steps), path, *with_blame(told.sentences, blamed), of_gil)
     sentences = (few_of_threads(profile), *told_all)
     sentences = tuple(filter(None, sentences))
     untold = all_of_cores(judgement.verdicts, told.told)
@@ -382,3 +385,7 @@ def _times(threads: list[ThreadTimes]) -> Times:
         runnable=sum(times.runnable for times in threads),
         blocked=blocked,
     )
+
+
+def _late_ranks(facts: Facts, judgement: Judgement) -> list[str]:
+    return [Sentences(facts).of(each) for each in judgement.steps if each.rule == late_rank.RULE]

@@ -15,8 +15,9 @@ USEFUL = Finding("perf events", False, False, "refused", "allow them")
 BAD = Finding("privilege", False, True, "uid 1000", "sudo trace-doctor")
 SAMPLES = Finding("samples", True, False, "a clock", lacking=("trace-oncpu", "trace-wall"))
 NO_SAMPLES = Finding("samples", False, False, "refused", "allow", lacking=("trace-oncpu", "trace-wall"))
-ALL = "trace-offcpu, trace-oncpu, trace-wall, trace-wakeup, trace-ioctl, trace-cuda, trace-func and trace-scan"
-LEFT = "trace-offcpu, trace-wakeup, trace-ioctl, trace-cuda, trace-func and trace-scan"
+OTHERS = "trace-wakeup, trace-ioctl, trace-cuda, trace-func, trace-nccl and trace-scan"
+ALL = f"trace-offcpu, trace-oncpu, trace-wall, {OTHERS}"
+LEFT = f"trace-offcpu, {OTHERS}"
 QUESTIONS = Finding("questions of trace-func", True, False, "bcc 9 compiles them")
 NO_REMEDY = Finding("kernel symbols", False, False, "hidden")
 

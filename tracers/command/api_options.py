@@ -12,6 +12,7 @@ import click
 from ...converters.base.errors import StallscopeError
 from ...converters.base.text import printable, shortened
 from ..images.files import HOST
+from ..probe_targets.collectives import Collectives
 from ..probe_targets.wanted import Library, Wanted, is_safe
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -43,6 +44,37 @@ def api_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for decorator in reversed(decorators):
         function = decorator(function)
     return function
+
+
+def collective_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """--lib --collective-limit: what `make_collectives` is made from."""
+    decorators: list[Decorator] = [
+        click.option(
+            "--lib",
+            "libraries",
+            multiple=True,
+            metavar="PATH",
+            help="Also look for NCCL's and MPI's functions in this library or program (repeatable; a name without a "
+            "folder is any file of that name).",
+        ),
+        click.option(
+            "--collective-limit",
+            type=click.IntRange(1),
+            metavar="N",
+            default=2_000_000,
+            show_default=True,
+            help="Calls that are kept at most, the first ones.",
+        ),
+    ]
+    for decorator in reversed(decorators):
+        function = decorator(function)
+    return function
+
+
+def make_collectives(given: Mapping[str, Any]) -> Collectives:
+    """Functions of collectives from the values of `collective_options`. StallscopeError for a library that is not
+    there."""
+    return Collectives(libraries=tuple(find_library(path, None) for path in given["libraries"]))
 
 
 def make_wanted(given: Mapping[str, Any]) -> Wanted:

@@ -69,7 +69,7 @@ COUNTERS = (
 
 ORIGIN = struct.Struct("<QQQIIII")
 WAIT_SUM = struct.Struct("<7Q")
-_THREAD = struct.Struct(f"<8Q8QQ{processes.LATENCY_BUCKETS * 4}s40s40s56sQQQQBBBBI8xII32xQ")
+_THREAD = struct.Struct(f"<8Q8QQ{processes.LATENCY_BUCKETS * 4}s40s40s56sQQQQBBBBI8xII56xQ")
 _WAKER = struct.Struct("<QQ5I4x")
 _CHAIN_HEAD = struct.Struct("<IIQ")
 _LATENCIES = struct.Struct(f"<{processes.LATENCY_BUCKETS}I")

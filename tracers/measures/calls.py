@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ...converters.model import ValueType
 from ..probe_targets.wanted import Wanted
+from .argument_options import ArgumentOptions
 from .protocol import Measure
 from .span_options import SpanOptions
 
@@ -27,6 +28,8 @@ class Calls(Measure):
     """Functions of libraries and programs."""
     spans: SpanOptions | None = field(default=None, kw_only=True)
     """Choice of the calls that are kept one by one, for a timeline; None: none."""
+    arguments: ArgumentOptions | None = field(default=None, kw_only=True)
+    """Choice of the calls of communication libraries that are kept with their arguments; None: none."""
     over: int = field(default=0, kw_only=True)
     """Time in ns that a call has to exceed to count; 0: all count."""
 

@@ -10,6 +10,7 @@ from .locks import Locks
 from .offcpu import OffCpu
 from .oncpu import OnCpu
 from .protocol import Measure
+from .timeline import Timeline
 from .wakeup import WakeUp
 
 OFFCPU = OffCpu()
@@ -19,6 +20,7 @@ WAKEUP = WakeUp(depth=4), Locks()
 IOCTL = Ioctl()
 CUDA = Ioctl(alone=False), Calls()
 FUNC = Calls()
+NCCL = *WALL, WakeUp(alone=False), Locks(), Timeline(), Calls()
 SCAN = OffCpu(time="wall", creations=True), OnCpu(time="wall"), WakeUp(alone=False), Locks(), *CUDA
 
 COMMANDS: Mapping[str, tuple[Measure, ...]] = {
@@ -29,6 +31,7 @@ COMMANDS: Mapping[str, tuple[Measure, ...]] = {
     "trace-ioctl": (IOCTL,),
     "trace-cuda": CUDA,
     "trace-func": (FUNC,),
+    "trace-nccl": NCCL,
     "trace-scan": SCAN,
 }
 """Measures by command. Options of a command replace fields of these, and add others."""

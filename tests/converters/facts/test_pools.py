@@ -71,16 +71,16 @@ def test_one_pool_that_is_fed_by_two() -> None:
 
 def test_pools_from_before_the_trace_are_told_apart_by_who_feeds_them() -> None:
     made = no_pools()
-    add_pool(made, 3, creator=0, fed={"feed_readers": 0.91, "feed_writers": 0.09})
-    add_pool(made, 2, creator=0, fed={"feed_readers": 0.09, "feed_writers": 0.91})
+    add_pool(made, 3, creator=0, fed={"feed_readers": 0.96, "feed_writers": 0.04})
+    add_pool(made, 2, creator=0, fed={"feed_readers": 0.04, "feed_writers": 0.96})
     expected = [(("main", "feed_readers", "futex"), 3), (("main", "feed_writers", "futex"), 2)]
     assert [(each.fed_in, each.threads) for each in pools_of(facts_of(made))] == expected
 
 
 def test_a_pool_from_before_the_trace_whose_threads_get_work_from_several_is_one() -> None:
     made = no_pools()
-    add_pool(made, 3, creator=0, fed={"feed_readers": 0.89, "feed_writers": 0.11})
-    add_pool(made, 2, creator=0, fed={"feed_readers": 0.11, "feed_writers": 0.89})
+    add_pool(made, 3, creator=0, fed={"feed_readers": 0.94, "feed_writers": 0.06})
+    add_pool(made, 2, creator=0, fed={"feed_readers": 0.06, "feed_writers": 0.94})
     assert found(made) == [("run_tasks", (), ("main", "feed_readers", "futex"), 5)]
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import blame_pins
 import call_pins as calls
+import collective_pins
 import compare_pins
 import core_pins
 import fact_pins
@@ -129,7 +130,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "QUIET_BESIDE": (Pin(0.949, 0.951, fact_pins.is_quiet_beside),),
     "GETS_ON": (Pin(0.0009, 0.0011, fact_pins.gets_on), Pin(0.0009, 0.0011, fact_pins.parked_beside)),
     "ONE_WAIT": (Pin(0.949, 0.951, fact_pins.only_waits),),
-    "ENDS_ALIKE": (Pin(0.949, 0.951, fact_pins.ends_alike),),
+    "ENDS_ALIKE": (Pin(0.949, 0.951, fact_pins.ends_alike), Pin(0.945, 0.955, core_pins.fed_apart)),
     "INTERVAL_WAITS": (Pin(2, 3, fact_pins.has_interval),),
     "STEADY": (Pin(1.45, 1.55, fact_pins.is_steady), Pin(1.45, 1.55, fact_pins.is_steady_but_once)),
     "FROM_ANCESTORS": (Pin(0.89, 0.91, lambda x: fact_pins.is_for_work(fact_pins.pool(part=x))),),
@@ -167,9 +168,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
         Pin(0.049, 0.051, core_pins.takers),
     ),
     "TEAM": (Pin(1, 2, core_pins.is_team),),
-    "FED_APART": (Pin(0.89, 0.91, core_pins.fed_apart),),
-    "POOL_MEMBER": (Pin(0.049, 0.051, core_pins.is_pool_member),),
-    "CROWD_MEMBER": (Pin(0.049, 0.051, core_pins.members),),
+    "CROWD_MEMBER": (Pin(0.049, 0.051, core_pins.members), Pin(0.049, 0.051, core_pins.is_pool_member)),
     "MATTERS_FOR_HOST": (Pin(0.0195, 0.0205, core_pins.matters_for_host),),
     "POOLS_WANT": (Pin(1.45, 1.55, core_pins.is_hint),),
     "CORES_TAKEN": (Pin(0.59, 0.61, core_pins.others_have_cores),),
@@ -331,6 +330,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "COMPARED_LAST": (Pin(0.49, 0.51, compare_pins.has_last),),
     "COMPARED_STEP": (Pin(0.049, 0.051, compare_pins.step_differs_by),),
     "COMPARED_STEPS": (Pin(19, 20, compare_pins.are_steps_enough),),
+    **collective_pins.PINS,
 }
 """Pins by the names of thresholds: a new one needs one, too."""
 

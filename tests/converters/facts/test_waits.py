@@ -318,6 +318,22 @@ def test_what_a_program_calls_its_functions_changes_nothing(name: str, module: M
 
 
 @pytest.mark.parametrize(
+    ("function", "path", "job"),
+    [
+        ("ncclAllReduce", "/srv/app/libnccl.so.2", "collective"),
+        ("PMPI_Barrier", "/srv/app/libmpi.so.40.30.4", "collective"),
+        ("ncclAllReduce", "/srv/app/libfast_nccl.so", ""),
+        ("ncclAllReduce", "/srv/app/app", ""),
+        ("ncclGetVersion", "/srv/app/libnccl.so.2", ""),
+    ],
+)
+def test_collectives_of_a_library_that_a_program_ships(function: str, path: str, job: str) -> None:
+    own = Module("/srv/app/app")
+    stack = (*user(own, "main", "step"), *user(Module(path), function, "meet"), *user(LIBC, "poll"), *EPOLL)
+    assert wait_of(stack, "interruptible").job == job
+
+
+@pytest.mark.parametrize(
     ("function", "path", "gpu"),
     [
         ("cudaStreamSynchronize", "/usr/local/cuda/lib64/libcudart.so.12", True),

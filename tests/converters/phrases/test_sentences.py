@@ -53,6 +53,8 @@ BEGINS = {
     "idle": "Hardly anything runs: the main thread of srv waits for events for 99.9 % of the time, in main → serve →",
     "unclear": "For 50.0 % of the threads' time it is not known where they were: what was lost is told below; trace",
     "slow-step": "Every 20th step of demo:train_step (number 3, 23, …) takes 10.0 ms in the mean, the others 500 µs: ",
+    "late-rank": "Rank 1 of train (pid 11) comes 8.00 ms late (median) to 100.0 % of 100 all-reduces (256 MiB) of 4 ra",
+    "stuck-ranks": "3 of 4 ranks of train have been in main → MPI_Allreduce → poll since before the trace began, for 1",
     "deadlock": "2 threads of app (app) did not move at all, each of them waiting for a lock, in work → ",
     "gil-main": "For 60.0 % of its time, the main thread of train.py (pid 7) waits for Python's interpreter lock",
     "quota": "A quota throttles stopped: control group /stopped may use 0.5 cores, and used that up in 98.0 % of",

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
+from job_profiles import job, stuck
 from processes import crowd, process, profile, threads
 from stallscope.converters.model import Profile, Stack, ThreadTimes
 from stallscope.converters.model.processes import CpuLimit
@@ -108,6 +109,12 @@ ROWS = {
         ["deadlock", "still"],
         ["deadlock", "deadlock", "gil-main", "all-wait", "all-wait"],
         lambda: held_by_gil(to=deadlocked(moves=1)),
+    ),
+    "they wait for other ranks, not for their threads": Row(
+        stuck,
+        ["stuck-ranks"],
+        ["stuck-ranks", "for-others"],
+        lambda: job(0.0, 0.0, 0.0, 0.9),
     ),
     "nothing in its process goes on": Row(
         all_waiting,

@@ -23,7 +23,16 @@ def rows(profile: Profile) -> list[ProcessVerdict]:
 
 def test_every_kind_of_verdict_has_a_letter() -> None:
     kinds = {kind_of_wait(wait_of(stack, state), state) for stack, state in ((SLEEP, "interruptible"), ((), "idle"))}
-    of_waits = set(KINDS) - {"deadlock", "quota", "pool-anew", "processes-anew", "herd", "still", "slow-step"}
+    of_waits = set(KINDS) - {
+        "deadlock",
+        "quota",
+        "pool-anew",
+        "processes-anew",
+        "herd",
+        "still",
+        "slow-step",
+        "late-rank",
+    }
     assert of_waits <= set(over_time.LETTERS)
     assert kinds - {"work"} <= set(over_time.LETTERS)
     assert len(set(over_time.LETTERS.values())) == len(over_time.LETTERS)

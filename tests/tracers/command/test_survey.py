@@ -31,7 +31,7 @@ class Fake(Engine):
         raise AssertionError("nothing is traced")
 
 
-EVERY = ("offcpu", "oncpu", "wakeup", "locks", "ioctl", "calls")
+EVERY = ("offcpu", "oncpu", "wakeup", "locks", "timeline", "ioctl", "calls")
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from .sliced import thread_slices
 from .stacks import Stacks
 
 if TYPE_CHECKING:
+    from ....converters.model.collectives import Collectives
     from ....converters.model.neighbours import Neighbour
     from ....converters.model.scheduling import Scheduling
     from ....converters.model.steps import Steps
@@ -120,6 +121,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         gil=gil,
         file_locks=capture.file_locks,
         steps=_steps(scheduling),
+        collectives=_collectives(capture, names, scheduling),
         neighbours=_neighbours(capture, wakers),
         objects=capture.objects,
         pressure=capture.pressure,
@@ -154,6 +156,20 @@ def _steps(scheduling: Scheduling | None) -> list[Steps]:
     from ....converters.summary.steps import steps_of  # it needs numpy
 
     return list(steps_of(scheduling))
+
+
+def _collectives(capture: Capture, names: Names, scheduling: Scheduling | None) -> list[Collectives]:
+    """Communicators of the calls that were kept with their arguments."""
+    if capture.collectives is None:
+        return []
+    from ....converters.collectives.told import Trace, told  # it needs numpy
+
+    processes = {record.thread.key.tgid for record in capture.threads}
+    mains = (each for each in capture.threads if each.thread.key.tid == each.thread.key.tgid)
+    ended = {each.thread.key.tgid for each in mains if each.exited}
+    length = capture.stopped - capture.began
+    trace = Trace(length, {pid: names.process(pid) for pid in processes}, scheduling, ended)
+    return told(capture.collectives, trace)
 
 
 def _scheduling(recorded: Recorded, places: Sequence[Row], stacks: Stacks, names: Names) -> Scheduling:

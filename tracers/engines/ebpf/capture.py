@@ -28,6 +28,7 @@ from .lives import Lives
 from .measures.protocol import LockRows, Recorded
 
 if TYPE_CHECKING:
+    from ....converters.collectives.records import CallTable
     from .measures.slices import Slices
 
 
@@ -91,6 +92,8 @@ class Capture:
     group_limits: list[GroupLimit] = field(default_factory=list)
     slices: Slices | None = None
     """Times of waits by slices of the trace; None: they are not known."""
+    collectives: CallTable | None = None
+    """Calls of communication libraries; None: they were not kept."""
     creations: dict[int, Row] = field(default_factory=dict)
     """Stacks in which threads were created, by the thread's first life: see `creations`."""
     ours: frozenset[int] = frozenset()

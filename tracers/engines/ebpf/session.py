@@ -25,6 +25,7 @@ from ...measures.protocol import columns_of
 from ...outside.client import CLIENT
 from ...symbols.process import NO_PID, ProcessSpaces
 from ..ends import Ends
+from . import refused_locks
 from .bounds import Bounds, await_last_switches
 from .capture import Capture, Part, by_demand, stacks_of
 from .costing import Costing
@@ -66,7 +67,11 @@ class Session:
         self._duration = duration
         self._spaces = ProcessSpaces()
         self._conditions = Conditions()
-        self._file_locks = FileLocks(self._spaces.processes, looks=has_waits(engine.options.collectors))
+        self._file_locks = FileLocks(
+            self._spaces.processes,
+            looks=has_waits(engine.options.collectors),
+            refused=functools.partial(refused_locks.taken, engine.object.find_map("refused_locks")),
+        )
         # Most measures do not use mappings, and a host has many.
         for collector in engine.options.collectors:
             if type(collector).mapped is not Collector.mapped:
@@ -378,6 +383,7 @@ class Session:
             pressure=self._conditions.pressure(),
             group_limits=self._conditions.group_limits.found(),
             slices=slices_by_process(collectors, ended, lives),
+            collectives=next(filter(None, (each.collectives(ended) for each in collectors)), None),
             creations=creations,
             ours=frozenset((os.getpid(), *ours)),
         )

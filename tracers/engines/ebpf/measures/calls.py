@@ -27,6 +27,7 @@ from .leaving import Leaving
 from .open_calls import DEPTH, HEAD, Inside, Open, Part, open_calls, parts, waits_of_ioctl
 from .probed import NOT_LOOKED_INTO, Probed
 from .protocol import SCHEDULER, Ended
+from .recorded_arguments import RecordedArguments
 from .recorded_calls import PERIOD, RecordedCalls
 from .slow_calls import SlowCalls
 from .summed import Summed
@@ -34,6 +35,7 @@ from .summed import Summed
 if TYPE_CHECKING:
     import numpy as np
 
+    from .....converters.collectives.records import CallTable
     from .....converters.model.call_ioctls import CallIoctls
     from .....converters.model.copies import Copies
     from .call_sums import CallSums, Sum
@@ -107,7 +109,8 @@ class CallsCollector(Summed):
         wanted, spans, over = measure.wanted, measure.spans, measure.over
         self.columns = measure.columns
         self._recorded = RecordedCalls(spans)
-        self.period = PERIOD if spans else None
+        self._arguments = RecordedArguments(measure.arguments, self._name)
+        self.period = PERIOD if spans or measure.arguments else None
         self.wanted, self._given_way = wanted, way
         self.modules = (cuda.DRIVER, *(library.path for library in wanted.libraries))
         self._ioctls: IoctlCollector | None = None
@@ -148,11 +151,12 @@ class CallsCollector(Summed):
         return dict.fromkeys(self.placed, self.way.attach_type) if self.way.attach_type else {}
 
     def knobs(self) -> Mapping[str, int]:
-        return {"measure_calls": 1, **self._recorded.knobs(), **self._slow.knobs()}
+        return {"measure_calls": 1, **self._recorded.knobs(), **self._arguments.knobs(), **self._slow.knobs()}
 
     def sizes(self, entries: int) -> Mapping[str, int]:
         return {
             **self._recorded.sizes(),
+            **self._arguments.sizes(),
             "call_stacks": _INSIDE,
             **dict.fromkeys(("stack_scratch", "walk_scratch", "rule_caches"), _CONTEXTS),
         }
@@ -165,6 +169,7 @@ class CallsCollector(Summed):
     def open(self, loaded: Object, entries: int) -> None:
         super().open(loaded, entries)
         self._recorded.open(loaded)
+        self._arguments.open(loaded)
         few = max(entries // _KINDS, 1024)
         self._tables = {
             "call_sums": SumTable(loaded, "call_sums", _SUM.size, few, key_size=_KEY.size),
@@ -176,6 +181,7 @@ class CallsCollector(Summed):
 
     def consume(self) -> None:
         self._recorded.consume()
+        self._arguments.consume()
 
     def attach(self, loaded: Object, suffix: str) -> list[Link]:
         """The probes on functions come when files are mapped."""
@@ -231,6 +237,7 @@ class CallsCollector(Summed):
         self._cut_stacks = losses.lookup_percpu_u64(len(_LOSSES) + 2)
         self._slow.read(losses.lookup_percpu_u64(len(_LOSSES) + 3))
         self._recorded.read(loaded)
+        self._arguments.read(loaded)
 
     def next(self) -> None:
         super().next()
@@ -249,6 +256,7 @@ class CallsCollector(Summed):
         if self.probed:
             self.probed.close()
         self._recorded.close()
+        self._arguments.close()
 
     def rows(self, ended: Ended) -> list[Row]:
         self._ran = sum(record.on_cpu for record in ended.threads)
@@ -300,6 +308,9 @@ class CallsCollector(Summed):
     def spans(self) -> CallSpans | None:
         return self._recorded.finish(self._name, self._open)
 
+    def collectives(self, ended: Ended) -> CallTable | None:
+        return self._arguments.finish(self._open, ended.began)
+
     def _name(self, function: int) -> str:
         assert self.probed
         return self.probed.functions[function].name
@@ -324,6 +335,7 @@ class CallsCollector(Summed):
             yield f"stacks of waits and ioctls that have the traced function, and nothing inside of it: {number:,}"
         yield from self._slow.remarks([probe.name for probe in self.probed.functions] if self.probed else [])
         yield from self._recorded.remarks()
+        yield from self._arguments.remarks()
         yield from self._remarks_on_open()
 
     def _remarks_on_open(self) -> Iterator[str]:

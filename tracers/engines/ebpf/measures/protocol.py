@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from .....converters.collectives.records import CallTable
     from .....converters.model.asked_values import AskedValues
     from .....converters.model.call_ioctls import CallIoctls
     from .....converters.model.copies import Copies
@@ -324,6 +325,10 @@ class Collector(Protocol):
     def copies(self) -> Sequence[tuple[Origin, Copies]]:
         """The copies in the functions' calls that it has timed, by thread, like `Timed`. After `read`."""
         return ()
+
+    def collectives(self, ended: Ended) -> CallTable | None:
+        """Calls of communication libraries, with their arguments. After `read`."""
+        return None
 
     def answers(self) -> Sequence[AskedValues]:
         """Answers to what the user asked about the calls. After `read`."""

@@ -14,7 +14,8 @@ from ....measures.span_options import SpanOptions
 from .open_calls import Open
 
 if TYPE_CHECKING:
-    from .spans import CallSpans, SpanRing, Spans
+    from .bulk_ring import BulkRing
+    from .spans import CallSpans, Spans
 
 PERIOD = 0.02
 """Seconds between two looks at the ring."""
@@ -26,7 +27,7 @@ class RecordedCalls:
     def __init__(self, options: SpanOptions | None) -> None:
         self._options = options
         self._loaded: Object | None = None
-        self._ring: SpanRing | None = None
+        self._ring: BulkRing | None = None
         self._spans: Spans | None = None
         self._lost = self._short = 0
         self._reading = threading.Lock()
@@ -50,9 +51,10 @@ class RecordedCalls:
         if not (self._options and self._loaded):
             return
         if self._ring is None or self._spans is None:
-            from .spans import SpanRing, Spans
+            from .bulk_ring import BulkRing
+            from .spans import RECORD, Spans
 
-            self._ring, self._spans = SpanRing(self._loaded.find_map("call_spans")), Spans(self._options)
+            self._ring, self._spans = BulkRing(self._loaded.find_map("call_spans"), RECORD), Spans(self._options)
         found = self._ring.take()
         if len(found):
             self._spans.add(

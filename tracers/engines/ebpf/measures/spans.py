@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -11,7 +10,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from .....converters.model.scheduling import OPEN, Array, CallName
-from ....kernel.bpfmap import Map
 from ....kernel.records import Origin
 from ....measures.span_options import SpanOptions
 
@@ -42,8 +40,6 @@ RECORD = np.dtype(
     ]
 )
 """struct call_span of bpf/include/call_spans.bpf.h, behind the header of the ring buffer."""
-_HEAD = 8
-_BUSY = np.uint32(1 << 31)
 _BLOCK = 1 << 16
 
 
@@ -131,33 +127,3 @@ class Spans:
         numbers, names = np.unique(calls["name"], return_inverse=True)
         calls["name"] = names
         return CallSpans(calls, [named(int(number)) for number in numbers], lost, self.dropped)
-
-
-class SpanRing:
-    """The ring buffer with the calls of functions, read in bulk."""
-
-    def __init__(self, source: Map) -> None:
-        self._size = source.max_entries
-        page = mmap.PAGESIZE
-        self._consumer = mmap.mmap(source.fd, page)
-        # As in `bpfmap.RingBuffer`: the producer's page, then the data twice.
-        self._memory = mmap.mmap(source.fd, page + 2 * self._size, prot=mmap.PROT_READ, offset=page)
-        self._position = 0
-
-    def take(self) -> Array:
-        """The new records, rows of `RECORD`, in the order in which the calls ended."""
-        end = int.from_bytes(self._memory[:8], "little")
-        begin = mmap.PAGESIZE + (self._position & (self._size - 1))
-        count = (end - self._position) // RECORD.itemsize
-        found = np.frombuffer(self._memory[begin : begin + count * RECORD.itemsize], RECORD)
-        busy = np.flatnonzero(found["length"] & _BUSY)
-        if len(busy):  # it is being written
-            found = found[: busy[0]]
-        self._position += len(found) * RECORD.itemsize
-        self._consumer[:8] = self._position.to_bytes(8, "little")
-        return found
-
-    def close(self) -> None:
-        """Unmaps it; a second call does nothing."""
-        self._memory.close()
-        self._consumer.close()

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Calls one by one, with their arguments: those of collectives, which are joined over processes afterwards. */
+#ifndef STALLSCOPE_CALL_ARGUMENTS_BPF_H
+#define STALLSCOPE_CALL_ARGUMENTS_BPF_H
+
+#include "call_cookie.h"
+#include "open_calls.bpf.h"
+#include "thread.bpf.h"
+
+#define ARGUMENTS 8
+#define REGISTER_ARGUMENTS 6 /* System V ABI, AMD64: integers and pointers; more are on the stack */
+
+/* Mirrored in tracers/engines/ebpf/measures/recorded_arguments.py, like the next one. */
+struct open_arguments {
+	u64 began; /* of its call: an entry may be older than the call that is open */
+	u64 argument[ARGUMENTS];
+	u32 tgid;
+	u32 life;
+	u32 function;
+	u32 level;
+};
+
+/* A call that returned. */
+struct call_arguments {
+	struct open_arguments call;
+	u64 ended;
+	u64 ustack; /* where it was called; 0: not known */
+	u64 blocked;
+	u64 runnable;
+	u64 result;
+	u64 made; /* the word to which an argument leads: see COOKIE_MADE_FIRST */
+	u32 tid;
+	u32 unread; /* `made` could not be read */
+};
+
+/* Of calls that are open: by thread and depth. */
+struct open_argument_hash {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, u64);
+	__type(value, struct open_arguments);
+};
+struct open_argument_hash open_arguments SEC(".maps");
+
+/* See call_span_ring. */
+struct call_argument_ring {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+};
+struct call_argument_ring call_arguments SEC(".maps");
+
+enum call_argument_count {
+	LOST_ARGUMENTS,	     /* the ring was full */
+	LOST_OPEN_ARGUMENTS, /* the hash was */
+	ARGUMENT_COUNTS,
+};
+
+struct call_argument_counts {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, ARGUMENT_COUNTS);
+	__type(key, u32);
+	__type(value, u64);
+};
+struct call_argument_counts call_argument_counts SEC(".maps");
+
+const volatile bool record_call_arguments;
+
+static __always_inline bool with_arguments(u64 cookie)
+{
+	return record_call_arguments && (cookie & (COOKIE_COPY | COOKIE_ARGUMENTS)) == COOKIE_ARGUMENTS;
+}
+
+static __always_inline void count_arguments(enum call_argument_count which)
+{
+	u32 key = which;
+	u64 *value = bpf_map_lookup_elem(&call_argument_counts, &key);
+
+	if (value)
+		__sync_fetch_and_add(value, 1);
+}
+
+static __always_inline u64 argument_key(u32 tid, u32 depth)
+{
+	return (u64)tid << 32 | depth;
+}
+
+/* Keeps the arguments of the call that begins. Those on the stack are above the return address. */
+static __always_inline void keep_arguments(struct call_context *ctx, struct thread *t, struct open_call *call,
+					   u32 depth)
+{
+	struct open_arguments kept = {};
+	u64 key;
+
+	kept.began = call->began;
+	kept.argument[0] = ctx->di;
+	kept.argument[1] = ctx->si;
+	kept.argument[2] = ctx->dx;
+	kept.argument[3] = ctx->cx;
+	kept.argument[4] = ctx->r8;
+	kept.argument[5] = ctx->r9;
+	bpf_probe_read_user(&kept.argument[REGISTER_ARGUMENTS], sizeof(u64) * (ARGUMENTS - REGISTER_ARGUMENTS),
+			    (void *)(ctx->sp + sizeof(u64)));
+	kept.tgid = t->key.tgid;
+	kept.life = t->key.life;
+	kept.function = call->cookie & COOKIE_FUNCTION;
+	kept.level = depth;
+	key = argument_key(t->key.tid, depth);
+	if (bpf_map_update_elem(&open_arguments, &key, &kept, BPF_ANY))
+		count_arguments(LOST_OPEN_ARGUMENTS);
+}
+
+/* Hands on the call that has returned. */
+__weak int add_arguments(struct thread *t, struct open_call *call, u64 now, u32 depth, u64 result)
+{
+	struct call_arguments done = {};
+	struct open_arguments *kept;
+	u64 key, at;
+
+	if (!t || !call)
+		return 0;
+	key = argument_key(t->key.tid, depth);
+	kept = bpf_map_lookup_elem(&open_arguments, &key);
+	if (!kept || kept->began != call->began) /* counted when it was lost */
+		return 0;
+	done.call = *kept;
+	bpf_map_delete_elem(&open_arguments, &key);
+	done.ended = now;
+	done.ustack = call->ustack;
+	done.blocked = call->blocked;
+	done.runnable = call->runnable;
+	done.result = result;
+	done.tid = t->key.tid;
+	if (call->cookie & COOKIE_MADE_FIRST || call->cookie & COOKIE_MADE_FOURTH) {
+		at = call->cookie & COOKIE_MADE_FIRST ? done.call.argument[0] : done.call.argument[3];
+		if (bpf_probe_read_user(&done.made, sizeof(done.made), (void *)at))
+			done.unread = 1;
+	}
+	if (bpf_ringbuf_output(&call_arguments, &done, sizeof(done), BPF_RB_NO_WAKEUP))
+		count_arguments(LOST_ARGUMENTS);
+	return 0;
+}
+
+/* The thread's open calls will not return. */
+__weak int forget_arguments(u32 tid)
+{
+	u64 key;
+	u32 i;
+
+	for (i = 0; i < CALL_DEPTH; i++) {
+		key = argument_key(tid, i);
+		bpf_map_delete_elem(&open_arguments, &key);
+	}
+	return 0;
+}
+
+#endif

@@ -1,0 +1,1 @@
+"""Collectives: calls of communication libraries, joined over the ranks that meet in them."""

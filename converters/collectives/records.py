@@ -1,0 +1,48 @@
+"""Calls of communication libraries one by one, as probes give them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from .meetings import Member
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.void]
+
+OPEN = -1
+"""End of a call that had not ended."""
+ARGUMENTS = 8
+"""Number of integer arguments that are kept."""
+FIELDS = (
+    *(("began", "<i8"), ("ended", "<i8"), ("blocked", "<i8"), ("runnable", "<i8")),
+    *(("result", "<i8"), ("made", "<u8"), ("ustack", "<u8")),
+    *(("pid", "<i4"), ("tid", "<i4"), ("life", "<u4"), ("function", "<i4")),
+    ("arguments", "<u8", (ARGUMENTS,)),
+)
+"""Columns of a table of calls. Times are ns from the beginning of the trace; ``function`` is an index of names;
+``made``: the communicator that the call made, 0 if none; ``ustack``: id of the stack where it was called."""
+
+
+@dataclass(frozen=True)
+class CallTable:
+    """Calls in the order in which they began, with the names of the functions."""
+
+    calls: Array
+    """Rows of `FIELDS`."""
+    names: Sequence[str]
+    lost: int = 0
+    """Calls that are missing here."""
+    memory: Mapping[Member, Array] = field(default_factory=dict)
+    """Words of the memory of communicators that were made before: see `evidence.candidates`."""
+
+
+def empty() -> Array:
+    """A table without calls."""
+    import numpy as np
+
+    return np.zeros(0, np.dtype(list(FIELDS)))

@@ -1,0 +1,118 @@
+"""Functions of communication libraries, and which of their arguments says what.
+
+NCCL's are those of its documentation ("NCCL API"), with the numbers of its header nccl.h; RCCL has the same names.
+Those of MPI are of the standard (MPI 4.1, chapters 3 and 6). Arguments are counted from 0, integers and pointers only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+COLLECTIVE, POINT_TO_POINT, GROUP, MAKES = "collective", "point-to-point", "group", "makes"
+ENDS, ASKS, WAITS = "ends", "asks", "waits"
+"""Kinds of functions: in which all ranks of a communicator meet; between two of them; that begin or end a group of
+calls; that make communicators; that end them; that ask for their state; that wait until what was enqueued is done."""
+
+NCCL, MPI, CUDA = "NCCL", "MPI", "CUDA"
+
+_TYPES = (
+    *(("int8", 1), ("uint8", 1), ("int32", 4), ("uint32", 4), ("int64", 8), ("uint64", 8), ("float16", 2)),
+    *(("float32", 4), ("float64", 8), ("bfloat16", 2), ("float8e4m3", 1), ("float8e5m2", 1)),
+)
+NCCL_TYPES: Mapping[int, tuple[str, int]] = dict(enumerate(_TYPES))
+"""Name and bytes of an element, by ncclDataType_t."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """One function. -1: it has no such argument."""
+
+    name: str
+    kind: str
+    what: str
+    """``all-reduce``"""
+    library: str = NCCL
+    comm: int = -1
+    count: int = -1
+    type: int = -1
+    peer: int = -1
+    """Root of the operation, or the other rank of a message."""
+    stream: int = -1
+    rank: int = -1
+    size: int = -1
+    """Number of ranks of a communicator that is made."""
+    made: int = -1
+    """Pointer to the communicator that is made."""
+    id: int = -1
+    """First word of a unique id that is passed by value."""
+    color: int = -1
+    """Number of the part of a communicator that is split."""
+
+
+def _nccl(name: str, what: str, arguments: str, kind: str = COLLECTIVE) -> Signature:
+    """``arguments``: names of the fields, in order; others are ``_``."""
+    at = {field: i for i, field in enumerate(arguments.split()) if field != "_"}
+    return Signature(f"nccl{name}", kind, what, NCCL, **at)
+
+
+def _mpi(name: str, what: str, arguments: str, kind: str = COLLECTIVE) -> Signature:
+    at = {field: i for i, field in enumerate(arguments.split()) if field != "_"}
+    return Signature(f"MPI_{name}", kind, what, MPI, **at)
+
+
+def _wait(name: str, stream: int = -1) -> Signature:
+    return Signature(name, WAITS, "synchronisation", CUDA, stream=stream)
+
+
+_COLLECTIVES = (
+    _nccl("AllReduce", "all-reduce", "_ _ count type _ comm stream"),
+    _nccl("Broadcast", "broadcast", "_ _ count type peer comm stream"),
+    _nccl("Bcast", "broadcast", "_ count type peer comm stream"),
+    _nccl("Reduce", "reduce", "_ _ count type _ peer comm stream"),
+    _nccl("AllGather", "all-gather", "_ _ count type comm stream"),
+    _nccl("ReduceScatter", "reduce-scatter", "_ _ count type _ comm stream"),
+    _nccl("AlltoAll", "all-to-all", "_ _ count type comm stream"),
+    _nccl("Gather", "gather", "_ _ count type peer comm stream"),
+    _nccl("Scatter", "scatter", "_ _ count type peer comm stream"),
+)
+_ALL = (
+    *_COLLECTIVES,
+    _nccl("Send", "send", "_ count type peer comm stream", POINT_TO_POINT),
+    _nccl("Recv", "receive", "_ count type peer comm stream", POINT_TO_POINT),
+    _nccl("GroupStart", "group", "", GROUP),
+    _nccl("GroupEnd", "group", "", GROUP),
+    *(replace(each, name=f"{each.name}Config") for each in _COLLECTIVES if each.name != "ncclBcast"),
+    # The unique id is passed by value, on the stack: it takes no register.
+    _nccl("CommInitRank", "init", "made size rank _ _ _ id", MAKES),
+    _nccl("CommInitRankConfig", "init", "made size rank _ _ _ id", MAKES),
+    _nccl("CommInitRankScalable", "init", "made size rank", MAKES),
+    _nccl("CommSplit", "split", "comm color _ made", MAKES),
+    _nccl("CommShrink", "shrink", "comm _ _ made", MAKES),
+    _nccl("CommFinalize", "finalize", "comm", ENDS),
+    _nccl("CommDestroy", "destroy", "comm", ENDS),
+    _nccl("CommAbort", "abort", "comm", ENDS),
+    _nccl("CommRevoke", "revoke", "comm", ENDS),
+    _nccl("CommGetAsyncError", "state", "comm", ASKS),
+    _mpi("Allreduce", "all-reduce", "_ _ count type _ comm"),
+    _mpi("Bcast", "broadcast", "_ count type peer comm"),
+    _mpi("Reduce", "reduce", "_ _ count type _ peer comm"),
+    _mpi("Allgather", "all-gather", "_ count type _ _ _ comm"),
+    _mpi("Alltoall", "all-to-all", "_ count type _ _ _ comm"),
+    _mpi("Reduce_scatter_block", "reduce-scatter", "_ _ count type _ comm"),
+    _mpi("Barrier", "barrier", "comm"),
+    _mpi("Send", "send", "_ count type peer _ comm", POINT_TO_POINT),
+    _mpi("Recv", "receive", "_ count type peer _ comm", POINT_TO_POINT),
+    _wait("cudaStreamSynchronize", 0),
+    _wait("cuStreamSynchronize", 0),
+    _wait("cudaDeviceSynchronize"),
+    _wait("cuCtxSynchronize"),
+)
+SIGNATURES: Mapping[str, Signature] = {each.name: each for each in _ALL}
+"""All functions, by name; those of MPI's profiling interface (PMPI_…) are the same."""
+
+
+def signature_of(name: str) -> Signature | None:
+    """The signature of a function; None if it is none of these. CUDA's have other names for streams of threads."""
+    name = name.removesuffix("_ptsz").removesuffix("_ptds")
+    return SIGNATURES.get(name.removeprefix("P") if name.startswith("PMPI_") else name)

@@ -1,0 +1,244 @@
+"""Communicators of a table of calls, as a profile has them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ..facts import thresholds
+from ..model.collectives import UNKNOWN, CollectiveKind, CollectiveRank, Collectives, Meeting, Standing
+from .communicators import Communicator, communicators
+from .meetings import OPEN, Calls, Meetings, lateness, meetings
+from .queued import queued
+from .records import CallTable
+from .signatures import NCCL, NCCL_TYPES, signature_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ..model.scheduling import Scheduling
+    from ..model.steps import Spent
+    from ..summary.steps import StepThread
+
+    Times = NDArray[np.int64]
+
+
+_INT = 0xFFFFFFFF
+
+
+class Trace(NamedTuple):
+    """Knowledge beside the calls."""
+
+    end: int
+    """ns from its beginning to its end."""
+    names: Mapping[int, str]
+    """Names of processes, by id."""
+    scheduling: Scheduling | None = None
+    """The scheduler's events, if they were recorded."""
+    ended: Collection[int] = ()
+    """Processes that have ended, by id."""
+
+
+def told(table: CallTable, trace: Trace) -> list[Collectives]:
+    """Communicators of more than one rank, those with most members first. With the scheduler's events, what threads do
+    between meetings is told, too."""
+    between = _Between(trace.scheduling) if trace.scheduling is not None else None
+    found = communicators(table)
+    behind = queued(table, found)
+    return [_told(table, each, trace, between, behind) for each in found if len(each.members) > 1]
+
+
+class _Operation(NamedTuple):
+    what: str
+    bytes: int
+
+
+def _told(
+    table: CallTable, of: Communicator, trace: Trace, between: _Between | None, behind: Collection[int]
+) -> Collectives:
+    found = meetings(of.calls, from_start=of.is_whole)
+    by_number = _operations(table, of)
+    operations = [by_number[number] for number in found.first().tolist()]
+    whole = (found.began != OPEN).all(axis=1)
+    spread = found.spread()
+    first = next((row for member in of.members for row in member.rows), None)
+    function = signature_of(table.names[table.calls["function"][first]]) if first is not None else None
+    return Collectives(
+        function.library if function else "",
+        max(member.size for member in of.members),
+        of.is_known,
+        int(whole.sum()),
+        round(float(np.median(spread[whole]))) if whole.any() else 0,
+        round(lateness(found).deviation),
+        tuple(_ranks(table, of, found, trace, between)),
+        tuple(_kinds(operations, spread)),
+        tuple(_worst(operations, spread, found)),
+        tuple(_meanwhile(table, of, _standing(by_number, _without(of, found, behind), trace.end), trace, between)),
+        table.lost,
+    )
+
+
+def _operations(table: CallTable, of: Communicator) -> dict[int, _Operation]:
+    """The operations by their numbers, see `Calls.what`."""
+    by_number: dict[int, _Operation] = {}
+    for member, calls in zip(of.members, of.calls, strict=True):
+        numbers, first = np.unique(calls.what, return_index=True)
+        for number, place in zip(numbers.tolist(), first.tolist(), strict=True):
+            by_number.setdefault(number, _operation(table, member.rows[place]))
+    return by_number
+
+
+def _operation(table: CallTable, row: int) -> _Operation:
+    call = table.calls[row]
+    of = signature_of(table.names[call["function"]])
+    assert of
+    if of.count < 0:
+        return _Operation(of.what, 0)
+    size = NCCL_TYPES.get(int(call["arguments"][of.type]) & _INT, ("", 0))[1] if of.library == NCCL else 0
+    return _Operation(of.what, int(call["arguments"][of.count]) * size if size else UNKNOWN)
+
+
+def _ranks(
+    table: CallTable, of: Communicator, found: Meetings, trace: Trace, between: _Between | None
+) -> Iterator[CollectiveRank]:
+    late = lateness(found)
+    whole = (found.began != OPEN).all(axis=1)
+    waits = np.where(whole[:, None], found.began.max(axis=1)[:, None] - found.began, 0).sum(axis=0)
+    for column, member in enumerate(of.members):
+        thread = _thread(table, member.rows)
+        spent = between.of(thread, of.calls[column], found, column) if between else (None, None)
+        yield CollectiveRank(
+            member.rank,
+            member.pid,
+            trace.names.get(member.pid, ""),
+            thread,
+            len(member.rows),
+            int(late.last[column]),
+            round(float(late.median[column])),
+            int(waits[column]),
+            *spent,
+        )
+
+
+def _thread(table: CallTable, rows: Sequence[int]) -> int:
+    """The thread that made most of these calls; 0 for none."""
+    tids, numbers = np.unique(table.calls["tid"][rows], return_counts=True) if rows else ([0], [0])
+    return int(tids[int(np.argmax(numbers))])
+
+
+def _kinds(operations: Sequence[_Operation], spread: Times) -> Iterator[CollectiveKind]:
+    spreads: dict[_Operation, list[int]] = {}
+    for operation, each in zip(operations, spread.tolist(), strict=True):
+        if each != OPEN:
+            spreads.setdefault(operation, []).append(each)
+    for operation, found in sorted(spreads.items(), key=lambda entry: (-sum(entry[1]), entry[0])):
+        yield CollectiveKind(*operation, len(found), round(float(np.median(found))), max(found), sum(found))
+
+
+def _worst(operations: Sequence[_Operation], spread: Times, found: Meetings) -> Iterator[Meeting]:
+    for row in np.argsort(-spread, kind="stable")[: thresholds.WORST_MEETINGS].tolist():
+        if spread[row] != OPEN:
+            what, size = operations[row]
+            yield Meeting(row + 1, what, size, tuple(found.began[row].tolist()))
+
+
+def _without(of: Communicator, found: Meetings, behind: Collection[int]) -> Meetings:
+    """Meetings without the arrivals of calls with these rows: their ranks are not in them."""
+    began = found.began.copy()
+    for column, member in enumerate(of.members):
+        begin = int((found.began[:, column] != OPEN).argmax()) if member.rows else 0
+        for place, row in enumerate(member.rows):
+            if row in behind:
+                began[begin + place, column] = OPEN
+    return replace(found, began=began)
+
+
+def _standing(by_number: Mapping[int, _Operation], found: Meetings, end: int) -> tuple[Standing, ...]:
+    """Places of all ranks, if a meeting lacks ranks, or ranks call different operations in it, for much longer than any
+    meeting before took."""
+    came = found.began != OPEN
+    fails = ~came.all(axis=1) | found.differs
+    # Ranks whose calls began before the trace lack the first meetings.
+    fails[: np.flatnonzero(~fails).min(initial=len(fails))] &= not (~fails).any()
+    if not fails.any():
+        return ()
+    row = int(np.flatnonzero(fails)[0])
+    firsts = np.where(came, found.began, end).min(axis=1)[: row + 1]
+    longest = int(np.diff(firsts).max(initial=0))
+    if end - int(firsts[row]) < max(thresholds.STANDS_STILL * longest, thresholds.STANDS_LEAST * 1e9):
+        return ()
+    if found.began[row + 1 :].size and came[row + 1 :].all(axis=1).any():
+        return ()  # they went on
+    return tuple(_stands(by_number, found, column, row) for column in range(len(found.members)))
+
+
+def _stands(by_number: Mapping[int, _Operation], found: Meetings, column: int, row: int) -> Standing:
+    """``row``: the meeting that fails."""
+    pid = found.members[column].pid
+    if found.began[row, column] != OPEN:
+        what, size = by_number[int(found.what[row, column])]
+        return Standing(pid, row + 1, what, size, int(found.began[row, column]))
+    before = np.flatnonzero(found.began[:row, column] != OPEN)
+    if not len(before):
+        return Standing(pid, 0, "", 0, 0)
+    last = int(before[-1])
+    return Standing(pid, last + 1, "", 0, int(found.ended[last, column]))
+
+
+def _meanwhile(
+    table: CallTable, of: Communicator, standing: Sequence[Standing], trace: Trace, between: _Between | None
+) -> Iterator[Standing]:
+    """Adds what those do who have not come."""
+    for column, each in enumerate(standing):
+        calls = of.calls[column]
+        if each.what or not each.number:
+            yield replace(each, has_ended=each.pid in trace.ended)
+            continue
+        known = calls.done[calls.done != OPEN]
+        since = max(each.since, int(known[-1])) if len(known) else each.since
+        thread = _thread(table, of.members[column].rows)
+        spent = between.since(thread, since, trace.end) if between and since < trace.end else None
+        yield replace(each, since=since, has_ended=each.pid in trace.ended, meanwhile=spent)
+
+
+class _Between:
+    """Times of threads from the end of a meeting to their next arrival."""
+
+    def __init__(self, scheduling: Scheduling) -> None:
+        from ..model.scheduling import Threads
+        from ..model.thread_clocks import ThreadClocks
+        from ..summary.steps import StepPlaces
+
+        self._scheduling, self._clocks = scheduling, ThreadClocks(scheduling)
+        self._threads, self._places = Threads(scheduling.threads), StepPlaces(scheduling)
+
+    def of(self, tid: int, calls: Calls, found: Meetings, column: int) -> tuple[Spent | None, Spent | None]:
+        """Times before all meetings but the first; and before those to which this member came last."""
+        whole = (found.began != OPEN).all(axis=1)
+        nexts = np.flatnonzero(whole[1:] & whole[:-1]) + 1
+        if not len(nexts):
+            return None, None
+        begin = int(np.flatnonzero(found.began[:, column] != OPEN)[0])
+        done = np.where(calls.done == OPEN, calls.ended, calls.done)[nexts - 1 - begin]
+        arrivals = found.began[nexts, column]
+        thread = self._thread(tid, arrivals[:1])
+        if thread is None:
+            return None, None
+        fit = (done >= 0) & (done <= arrivals)
+        last = fit & (found.last()[nexts] == column)
+        return thread.spent(done[fit], arrivals[fit]), thread.spent(done[last], arrivals[last])
+
+    def since(self, tid: int, begin: int, end: int) -> Spent | None:
+        """Times of a thread from then on; None if it is not known."""
+        window = np.array([[begin], [end]])
+        thread = self._thread(tid, window[0])
+        return thread.spent(*window) if thread else None
+
+    def _thread(self, tid: int, time: Times) -> StepThread | None:
+        from ..summary.steps import StepThread
+
+        (row,) = self._threads.rows(np.array([tid]), time).tolist()
+        return StepThread(self._scheduling, self._clocks, self._places, row) if row >= 0 else None

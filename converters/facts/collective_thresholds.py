@@ -1,0 +1,44 @@
+"""The numbers of `thresholds` that decide what is said of ranks that meet in collectives."""
+
+from __future__ import annotations
+
+from .threshold_types import Limit, Threshold
+
+__all__ = [
+    "CALLS_FIT",
+    "COMMUNICATORS_SHOWN",
+    "KINDS_SHOWN",
+    "LATE_BEYOND",
+    "LATE_MOSTLY",
+    "MEETINGS",
+    "MEETINGS_SHOWN",
+    "MOST_RANKS",
+    "PROCESSES_FIT",
+    "RANKS_APART",
+    "RANKS_OUTSIDE",
+    "STANDS_LEAST",
+    "STANDS_STILL",
+    "WORST_MEETINGS",
+]
+
+# Which ranks meet, if that is not known.
+CALLS_FIT = Limit(4, "calls of two ranks", "Fewer may fit by chance.")
+PROCESSES_FIT = Limit(2, "processes", "The memory of one has nothing in common with another's.")
+MOST_RANKS = Limit(65_536, "ranks of a communicator", "A larger number in its memory is something else.")
+RANKS_APART = Limit(64, "calls", "Ranks are not further apart where a trace begins.")
+
+# When ranks stand still.
+STANDS_STILL = Threshold(5, "times the longest step", "A collective that takes no longer may still end by itself.")
+STANDS_LEAST = Threshold(0.5, "seconds", "A rank that is late for less has not stopped.")
+
+# Who is late.
+MEETINGS = Threshold(10, "meetings", "Fewer show no rank that is always late.")
+LATE_MOSTLY = Threshold(0.5, "share of the meetings", "Who comes last to fewer is one of several who take turns.")
+LATE_BEYOND = Threshold(3, "times the MAD", "A lateness within that is the scatter of all ranks.")
+
+# How much is shown and kept.
+COMMUNICATORS_SHOWN = Limit(3, "communicators", "More are in the JSON.")
+KINDS_SHOWN = Limit(3, "operations", "More of a communicator are in the JSON.")
+RANKS_OUTSIDE = Limit(3, "ranks", "More of those that are missing in a collective are counted only.")
+MEETINGS_SHOWN = Limit(100, "meetings", "More of those with the longest spread are not in the JSON.")
+WORST_MEETINGS = Limit(1000, "meetings", "More of those with the longest spread are not kept one by one.")

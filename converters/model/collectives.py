@@ -1,0 +1,107 @@
+"""Collectives of communicators: who came late, and what it did before; who is still inside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .steps import Spent
+
+UNKNOWN = -1
+"""Rank, size or number of bytes that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveRank:
+    """A rank of a communicator. Times in ns; names are hostile."""
+
+    rank: int
+    """Number in its communicator; `UNKNOWN`: the communicator was made before the trace."""
+    pid: int
+    process: str
+    tid: int
+    """The thread that made most of its calls."""
+    calls: int
+    """Collectives that it began."""
+    last: int
+    """Meetings to which it came last, of those to which all came."""
+    late: int
+    """Median of its arrivals after the median of all ranks, in the same meetings; below 0 for earlier ones."""
+    waited: int
+    """Time from its arrivals to those of the last ones."""
+    between: Spent | None = None
+    """Times of its thread from the end of each meeting to its next arrival; None: events were not recorded."""
+    between_late: Spent | None = None
+    """Part of that: before the meetings to which it came last."""
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveKind:
+    """Meetings in one operation of one size, to which all ranks came. Times in ns."""
+
+    what: str
+    """``all-reduce``"""
+    bytes: int
+    meetings: int
+    spread: int
+    """Median time from the first arrival to the last one."""
+    longest: int
+    """The longest of them."""
+    total: int
+    """Sum of all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """One of the meetings with the longest spread."""
+
+    number: int
+    """Place among the communicator's collectives in the trace, from 1 on."""
+    what: str
+    bytes: int
+    arrivals: tuple[int, ...]
+    """ns since the trace began, in the order of the ranks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Place of a rank when the trace ended, if its communicator stood still."""
+
+    pid: int
+    number: int
+    """The collective that it is in, or, if it is in none, its last one; 0: it made none."""
+    what: str
+    """Operation that it is in; "" if it is in none."""
+    bytes: int
+    since: int
+    """ns since the trace began: begin of the call; or the end of the last one; 0 if it made none."""
+    has_ended: bool = False
+    """Whether its process has ended."""
+    meanwhile: Spent | None = None
+    """Times of its thread since then, if it is in none; None: events were not recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collectives:
+    """One communicator. Ranks are in their order, or, if that is not known, in that of their process ids."""
+
+    library: str
+    """``NCCL``, ``MPI``"""
+    size: int
+    """Number of ranks, those of other hosts included; `UNKNOWN`: it was made before the trace."""
+    is_known: bool
+    """Whether the trace has seen how it was made. Else those are put together whose calls fit."""
+    meetings: int
+    """Collectives to which all ranks of this host came."""
+    spread: int
+    """Median time in ns from the first arrival to the last one."""
+    deviation: int
+    """MAD of the ranks' median lateness, in ns."""
+    ranks: tuple[CollectiveRank, ...]
+    kinds: tuple[CollectiveKind, ...]
+    """Operations, those of most time first."""
+    worst: tuple[Meeting, ...] = ()
+    """Meetings with the longest spread, these first; others are left out."""
+    standing: tuple[Standing, ...] = ()
+    """One for each rank, if some are in a collective to which others did not come; empty otherwise."""
+    lost: int = 0
+    """Calls that could not be kept, of all communicators."""

@@ -1,0 +1,133 @@
+"""Words for ranks that meet. Names are unescaped (hostile)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..base.units import count, duration, plural, share, size
+from ..facts.identity import kernel_id
+from ..model.collectives import UNKNOWN, CollectiveKind, CollectiveRank, Collectives, Standing
+from ..model.steps import Spent
+from ..rules.late_rank import QUEUED, RUNS, WAITS, Excess, LateRank
+from .words import listed
+
+
+def late_rank(found: LateRank) -> str:
+    """``Rank 3 of train (pid 4711) comes 41.0 ms late to 97.0 % of 812 all-reduces (256 MB) of 8 ranks: there it waits
+    in load → read for 38.0 ms more than the other 7.``"""
+    of = found.collectives
+    meetings = f"{plural(of.meetings, _noun(of))}{_size(of)} of {plural(len(of.ranks), 'rank')}"
+    if found.late is None:
+        waited = sum(each.waited for each in of.ranks) // max(of.meetings, 1)
+        return (
+            f"The ranks of {of.ranks[0].process} come in turn {duration(found.by)} late (median) to {meetings}: in "
+            f"each, they wait {duration(waited)} for each other, all together."
+        )
+    text = f"{_rank(found.late, found.number)} comes {duration(found.by)} late (median) to "
+    text += f"{share(found.late.last, of.meetings)} of {meetings}"
+    return f"{text}{_why(found.excess, len(of.ranks) - 1)}."
+
+
+def _rank(late: CollectiveRank, number: int) -> str:
+    """``Rank 3 of train (pid 4711)``; without its number, ``train (pid 4711)``."""
+    named = f"{late.process} (pid {kernel_id(late.pid)})"
+    return f"Rank {number} of {named}" if number != UNKNOWN else named
+
+
+def _why(excess: Excess | None, others: int) -> str:
+    if excess is None or excess.more <= 0:
+        return ""
+    where = f" in {' → '.join(excess.site.frames)}" if excess.site and excess.site.frames else ""
+    does = {RUNS: "it runs", QUEUED: "it waits for a core"}.get(excess.kind, "it is blocked")
+    than = f"the other {count(others)}" if others > 1 else "the other one"
+    return f": before, {does}{where} for {duration(excess.more)} more than {than}"
+
+
+def _noun(of: Collectives) -> str:
+    """The operation of most meetings, if it is nearly the only one."""
+    names = {kind.what for kind in of.kinds}
+    return names.pop() if len(names) == 1 else "collective"
+
+
+def _size(of: Collectives) -> str:
+    sizes = {kind.bytes for kind in of.kinds}
+    (each,) = sizes if len(sizes) == 1 else (UNKNOWN,)
+    return f" ({size(each)})" if each > 0 else ""
+
+
+def stands_still(of: Collectives) -> str:
+    """``Ranks of train stand still in all-reduce 26 (4 KB): 3 of 4 are in it, for 1.9 s; rank 1 (pid 12) is not: it …``
+    "" if they do not."""
+    if not of.standing:
+        return ""
+    first = next(each for each in of.standing if each.what)
+    inside = [each for each in of.standing if each.what and _alike(each, first)]
+    text = f"The ranks of {of.ranks[0].process} stand still in {first.what} {first.number}{_bytes(first)}: "
+    text += f"{count(len(inside))} of {count(len(of.ranks))} are in it"
+    rest = [f"{_who(of, each)} {_instead(each)}" for each in of.standing if each not in inside]
+    return f"{text}; {'; '.join(rest)}." if rest else f"{text}."
+
+
+def crossed(one: Collectives, other: Collectives) -> str:
+    """``Two communicators of train wait for each other: rank 1 (pid 12) is in all-reduce 26 of one, rank 0 (pid 11) is
+    in all-reduce 26 of the other: they call them in different orders.`` "" if they do not."""
+    both = one, other
+    inside = [{each.pid: each for each in of.standing if each.what} for of in both]
+    outside = [{each.pid for each in of.standing if not each.what} for of in both]
+    if not (outside[0] & set(inside[1]) and outside[1] & set(inside[0])):
+        return ""
+    places = [_inside_of(of, within) for of, within in zip(both, inside, strict=True)]
+    return (
+        f"Two communicators of {one.ranks[0].process} wait for each other: {places[0]} of one, {places[1]} of the "
+        "other: they call them in different orders."
+    )
+
+
+def _inside_of(of: Collectives, inside: Mapping[int, Standing]) -> str:
+    first = next(iter(inside.values()))
+    who = listed([_who(of, each) for each in inside.values()])
+    return f"{who} {'is' if len(inside) == 1 else 'are'} in {first.what} {first.number}"
+
+
+def _alike(one: Standing, other: Standing) -> bool:
+    return (one.what, one.bytes, one.number) == (other.what, other.bytes, other.number)
+
+
+def _bytes(each: Standing) -> str:
+    return f" ({size(each.bytes)})" if each.bytes > 0 else ""
+
+
+def _who(of: Collectives, each: Standing) -> str:
+    rank = next(rank for rank in of.ranks if rank.pid == each.pid)
+    pid = kernel_id(rank.pid)
+    return f"rank {rank.rank} (pid {pid})" if rank.rank != UNKNOWN else f"pid {pid}"
+
+
+def _instead(each: Standing) -> str:
+    if each.what:
+        return f"calls {each.what}{_bytes(each)} instead"
+    if each.has_ended:
+        return f"has ended after its collective {each.number}" if each.number else "has ended"
+    if not each.number:
+        return "has called none"
+    spent = each.meanwhile
+    return f"has not come since its collective {each.number}{f': {does(spent)}' if spent else ''}"
+
+
+def does(spent: Spent) -> str:
+    """``for 1.90 s, it is blocked for 99.9 % of the time in forgets → nanosleep``: what it does most."""
+    wait = spent.waits[0] if spent.waits else None
+    most = max((spent.on_cpu, RUNS), (spent.blocked, WAITS), (spent.runnable, QUEUED))
+    frames, time = (spent.ran[0].frames if spent.ran else ()), spent.on_cpu
+    if most[1] == WAITS:
+        frames, time = (wait.site.frames, wait.time) if wait else ((), spent.blocked)
+    elif most[1] == QUEUED:
+        frames, time = (), spent.runnable
+    what = {RUNS: "runs", QUEUED: "waits for a core"}.get(most[1], "is blocked")
+    where = f" in {' → '.join(frames)}" if frames else ""
+    return f"for {duration(spent.wall)}, of which it {what}{where} for {share(time, spent.wall)}"
+
+
+def kind_text(kind: CollectiveKind) -> str:
+    """``all-reduce (4 KB)``"""
+    return f"{kind.what} ({size(kind.bytes)})" if kind.bytes > 0 else kind.what

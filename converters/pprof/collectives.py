@@ -1,0 +1,83 @@
+"""Collectives in the data of our own that a profile carries: see `converters.pprof.metadata`."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, TypeVar
+
+from ..model.collectives import UNKNOWN, CollectiveKind, CollectiveRank, Collectives, Meeting, Standing
+from .steps import decoded_spent
+
+_MOST = 1 << 63
+_MOST_ENTRIES = 1 << 16
+_T = TypeVar("_T", CollectiveKind, Meeting)
+_SIGNED = frozenset(("late",))
+_MAY_BE_UNKNOWN = frozenset(("rank", "size", "bytes", "since"))
+_TEXTS = frozenset(("process", "what", "library"))
+
+
+def decoded(entry: Any) -> Collectives:
+    """The inverse of `asdict`. ValueError for anything else."""
+    parts = _fields(Collectives, entry)
+    if not isinstance(parts["is_known"], bool):
+        raise ValueError("collectives")
+    ranks = tuple(_rank(each) for each in _entries(parts["ranks"]))
+    worst = tuple(_meeting(each) for each in _entries(parts["worst"]))
+    standing = tuple(_standing(each) for each in _entries(parts["standing"]))
+    if len(ranks) < 2 or any(len(each.arrivals) != len(ranks) for each in worst):
+        raise ValueError("ranks of collectives")
+    if standing and [each.pid for each in standing] != [each.pid for each in ranks]:
+        raise ValueError("ranks of collectives")
+    plain = {name: _plain(name, parts[name]) for name in ("library", "size", "meetings", "spread", "deviation", "lost")}
+    kinds = tuple(_flat(CollectiveKind, each) for each in _entries(parts["kinds"]))
+    return Collectives(**plain, is_known=parts["is_known"], ranks=ranks, kinds=kinds, worst=worst, standing=standing)
+
+
+def _rank(entry: Any) -> CollectiveRank:
+    parts = _fields(CollectiveRank, entry)
+    spent: dict[str, Any] = {
+        name: None if parts[name] is None else decoded_spent(parts[name]) for name in ("between", "between_late")
+    }
+    return CollectiveRank(**{name: _plain(name, value) for name, value in parts.items() if name not in spent}, **spent)
+
+
+def _standing(entry: Any) -> Standing:
+    parts = _fields(Standing, entry)
+    ended, spent = parts.pop("has_ended"), parts.pop("meanwhile")
+    if not isinstance(ended, bool):
+        raise ValueError("collectives")
+    plain = {name: _plain(name, value) for name, value in parts.items()}
+    return Standing(**plain, has_ended=ended, meanwhile=None if spent is None else decoded_spent(spent))
+
+
+def _meeting(entry: Any) -> Meeting:
+    parts = _fields(Meeting, entry)
+    arrivals = tuple(_plain("arrivals", each) for each in _entries(parts.pop("arrivals")))
+    return Meeting(**{name: _plain(name, value) for name, value in parts.items()}, arrivals=arrivals)
+
+
+def _flat(kind: type[_T], entry: Any) -> _T:
+    return kind(**{name: _plain(name, value) for name, value in _fields(kind, entry).items()})
+
+
+def _fields(kind: type[Any], entry: Any) -> dict[str, Any]:
+    if not isinstance(entry, dict) or entry.keys() != {field.name for field in fields(kind)}:
+        raise ValueError("collectives")
+    return dict(entry)
+
+
+def _entries(value: Any) -> list[Any]:
+    if not isinstance(value, list | tuple) or len(value) > _MOST_ENTRIES:
+        raise ValueError("list of collectives")
+    return list(value)
+
+
+def _plain(name: str, value: Any) -> Any:
+    if name in _TEXTS:
+        if not isinstance(value, str):
+            raise ValueError("text of collectives")
+        return value
+    least = -_MOST if name in _SIGNED else UNKNOWN if name in _MAY_BE_UNKNOWN else 0
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < _MOST:
+        raise ValueError("number of collectives")
+    return value

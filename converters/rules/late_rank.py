@@ -1,0 +1,93 @@
+"""A rank comes late to the collectives of its communicator, and all others wait for it; or ranks do in turn.
+
+The user asked for collectives, or a scan saw them: what a rank does between two meetings says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from statistics import median
+from typing import NamedTuple
+
+from ..facts import thresholds
+from ..facts.facts import Facts
+from ..model.collectives import UNKNOWN, CollectiveRank, Collectives
+from ..model.sites import Site
+from ..model.steps import Spent
+from .verdict import LATE_RANK, Verdict
+
+RULE = "late-rank"
+RUNS, WAITS, QUEUED = "runs", "waits", "queued"
+
+
+class Excess(NamedTuple):
+    """Time of a rank before a meeting beyond that of the others; ns for each meeting."""
+
+    kind: str
+    """`RUNS`: on a core; `WAITS`: blocked; `QUEUED`: without a core."""
+    more: int
+    """Time beyond that of the median of the other ranks."""
+    site: Site | None = None
+    """Place; None: no place tells, or of `QUEUED`."""
+
+
+class LateRank(NamedTuple):
+    """The detail of such a verdict."""
+
+    collectives: Collectives
+    late: CollectiveRank | None
+    """The rank that mostly comes last; None: ranks come last in turn."""
+    by: int
+    """Median time in ns from the first arrival to the last one."""
+    excess: Excess | None = None
+    """Cause: what the rank does meanwhile; None: that is not known."""
+    number: int = UNKNOWN
+    """Number of the late rank in its communicator, or, if that is not known, in its job."""
+
+
+def find(facts: Facts) -> list[Verdict]:
+    """One for each communicator whose ranks wait for each other for much of the time."""
+    return [verdict for each in facts.collectives if (verdict := _verdict(facts, each))]
+
+
+def _verdict(facts: Facts, of: Collectives) -> Verdict | None:
+    if of.meetings < thresholds.MEETINGS or not of.ranks:
+        return None
+    waited = sum(each.waited for each in of.ranks)
+    if waited < thresholds.SIGNIFICANT * len(of.ranks) * facts.duration:
+        return None
+    last = max(of.ranks, key=lambda each: (each.last, each.late))
+    others = [each.late for each in of.ranks if each is not last]
+    beyond = last.late - median(others)
+    is_one = last.last >= thresholds.LATE_MOSTLY * of.meetings and beyond > thresholds.LATE_BEYOND * of.deviation
+    late = last if is_one else None
+    number = last.rank if last.rank != UNKNOWN else facts.ranks.get(last.pid, UNKNOWN)
+    detail = LateRank(of, late, of.spread, _excess(of, last) if late else None, number)
+    return Verdict(RULE, LATE_RANK, waited, 1, frozenset(each.pid for each in of.ranks), detail=detail)
+
+
+def _excess(of: Collectives, late: CollectiveRank) -> Excess | None:
+    """The largest of what the late rank does for longer than the others."""
+    mine = late.between_late or late.between
+    others = [each.between for each in of.ranks if each is not late and each.between]
+    if not mine or not mine.count or not others:
+        return None
+    return max(_parts(mine, others), key=lambda each: each.more, default=None)
+
+
+def _parts(mine: Spent, others: list[Spent]) -> Iterator[Excess]:
+    blocked = {wait.site: wait.time for wait in mine.waits}
+    for site, time in blocked.items():
+        usual = _median(_blocked(each).get(site, 0) // each.count for each in others)
+        yield Excess(WAITS, time // mine.count - usual, site)
+    runs = mine.on_cpu // mine.count - _median(each.on_cpu // each.count for each in others)
+    yield Excess(RUNS, runs, Site(mine.ran[0].frames, "") if mine.ran else None)
+    yield Excess(QUEUED, mine.runnable // mine.count - _median(each.runnable // each.count for each in others))
+
+
+def _blocked(spent: Spent) -> Mapping[Site, int]:
+    return {wait.site: wait.time for wait in spent.waits}
+
+
+def _median(numbers: Iterator[int]) -> int:
+    return round(median(list(numbers)))

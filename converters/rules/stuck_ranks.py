@@ -1,0 +1,133 @@
+"""Ranks of a job stand in a collective operation for all of the trace, to which others of them have not come.
+
+Their main threads did not move once: they wait there since before the trace began. For a hang that one looks at when it
+is there, or a rank that is late by more than the trace takes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import NamedTuple
+
+from ..facts import thresholds
+from ..facts.facts import Facts
+from ..facts.jobs import Job, Rank, jobs_of
+from ..facts.wait_functions import COLLECTIVE
+from ..facts.wait_sums import Place, Thread
+from . import all_wait, ends_with, for_others, idle, straggler, workers
+from .finding import waiting
+from .rank_states import RankTimes, standing_for, states_of
+from .verdict import Verdict
+
+RULE = "stuck-ranks"
+LESS = (all_wait.RULE, idle.RULE, for_others.RULE, workers.RULE, straggler.RULE, ends_with.RULE)
+"""Rules whose verdicts on such ranks tell less: what each of them looks like by itself."""
+
+
+class Inside(NamedTuple):
+    """A rank that stands in an operation."""
+
+    rank: Rank
+    frames: tuple[str, ...]
+    """Place; hostile."""
+
+
+class Outside(NamedTuple):
+    """A rank that does not."""
+
+    rank: Rank
+    kind: str
+    """Longest of its states: `rank_states.RUNNING`, `RUNNABLE`, or the kind of a verdict."""
+    share: float
+    """Share of its time."""
+    frames: tuple[str, ...]
+    """Place with most of that; () if it is not known. Hostile."""
+
+
+class StuckRanks(NamedTuple):
+    """The detail of such a verdict."""
+
+    process: str
+    """Name; hostile."""
+    inside: tuple[Inside, ...]
+    """Ranks that stand in the operation in which most do."""
+    others: tuple[Inside, ...]
+    """Ranks that stand in another one."""
+    outside: tuple[Outside, ...]
+    missing: tuple[int, ...]
+    """Numbers of ranks that are not among the traced processes; () if it is not known how many there are."""
+    for_gpu: bool
+    """Whether they wait until the GPU has done what was asked: an operation in which ranks meet, or much work."""
+
+
+def find(facts: Facts) -> list[Verdict]:
+    """One for each job."""
+    if facts.duration < thresholds.STANDS_LEAST * 1e9 or not facts.roles.still:
+        return []
+    return [verdict for job in jobs_of(facts) if (verdict := _verdict(facts, job))]
+
+
+def _verdict(facts: Facts, job: Job) -> Verdict | None:
+    if any(each.standing and job.pids & {rank.pid for rank in each.ranks} for each in facts.collectives):
+        return None  # the calls tell more
+    standing = {rank: found for rank in job.ranks if (found := _standing(facts, rank.pid))}
+    detail = _detail(facts, job, {rank: place for rank, (_, place) in standing.items()})
+    if detail is None:
+        return None
+    inside = {each.rank for each in (*detail.inside, *detail.others)}
+    members = {thread: [place] for rank, (thread, place) in standing.items() if rank in inside}
+    finding = waiting(facts, next(iter(standing.values()))[1].kind, members)
+    assert finding
+    return Verdict(RULE, COLLECTIVE, finding.time, 1, job.pids, finding, detail=detail, is_effect=True)
+
+
+def _standing(facts: Facts, pid: int) -> tuple[Thread, Place] | None:
+    """The thread that stands for a process, and the operation in which it has been all the time."""
+    for thread in standing_for(facts, pid):
+        waits = facts.waits_of(thread) if thread in facts.roles.still else {}
+        for place, total in waits.items():
+            if total.count <= 1 and (place.wait.job == COLLECTIVE or place.wait.gpu):
+                return thread, place
+    return None
+
+
+def _detail(facts: Facts, job: Job, standing: dict[Rank, Place]) -> StuckRanks | None:
+    """None if nothing shows that they wait for each other: one alone may have much to do on its GPU."""
+    meet = {rank: place for rank, place in standing.items() if place.wait.job == COLLECTIVE}
+    chosen = meet or standing
+    missing = _missing(job)
+    outside = [rank for rank in job.ranks if rank not in chosen]
+    if not chosen or (not meet and len(chosen) < thresholds.PROCESSES_FIT):
+        return None
+    by_place: defaultdict[tuple[str, ...], list[Rank]] = defaultdict(list)
+    for rank, place in chosen.items():
+        by_place[place.site.frames].append(rank)
+    most = max(by_place, key=lambda frames: (len(by_place[frames]), frames))
+    stand = [Inside(rank, place.site.frames) for rank, place in chosen.items()]
+    states = dict(zip(job.ranks, states_of(facts, job).times, strict=True))
+    return StuckRanks(
+        facts.name_of_pid(job.ranks[0].pid),
+        tuple(each for each in stand if each.frames == most),
+        tuple(each for each in stand if each.frames != most),
+        tuple(_outside(rank, states[rank]) for rank in outside),
+        missing,
+        not meet,
+    )
+
+
+def _missing(job: Job) -> tuple[int, ...]:
+    numbers = {rank.number for rank in job.ranks}
+    return tuple(number for number in range(min(job.size, thresholds.MOST_RANKS)) if number not in numbers)
+
+
+def _outside(rank: Rank, times: RankTimes) -> Outside:
+    kind = max(times.kinds, key=lambda kind: (times.kinds[kind], kind), default="")
+    places = {frames: time for (of, frames), time in times.places.items() if of == kind}
+    frames = max(places, key=lambda frames: (places[frames], frames), default=())
+    return Outside(rank, kind, times.share(kind), frames)
+
+
+def over_threads(verdicts: list[Verdict], _facts: Facts) -> list[Verdict]:
+    """Drops verdicts on these ranks that tell less."""
+    pids = frozenset(pid for each in verdicts if each.rule == RULE for pid in each.pids)
+    return [each for each in verdicts if each.rule not in LESS or not each.pids or not each.pids <= pids]

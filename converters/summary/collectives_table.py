@@ -1,0 +1,58 @@
+"""The ranks of each communicator: how late they come, and how long they wait for each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..base.text import printable
+from ..base.units import count, duration, plural, share
+from ..facts import thresholds
+from ..facts.identity import kernel_id
+from ..model.collectives import UNKNOWN, CollectiveRank, Collectives, Standing
+from ..phrases.collectives import does, kind_text
+from .tables import table
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def collectives_tables(found: Sequence[Collectives], top: int) -> list[Table]:
+    """A table for each of the first communicators, with a row for each rank."""
+    return [_ranks(each, top) for each in found[: thresholds.COMMUNICATORS_SHOWN]]
+
+
+def _ranks(of: Collectives, top: int) -> Table:
+    kinds = ", ".join(f"{count(kind.meetings)} × {kind_text(kind)}" for kind in of.kinds[: thresholds.KINDS_SHOWN])
+    size = f" of {of.size}" if of.size not in (UNKNOWN, len(of.ranks)) else ""
+    known = "" if of.is_known else "; which ranks meet is known by their calls only"
+    last = f"{plural(len(of.ranks), 'rank')}{size} met in {kinds or 'nothing'}{known}"
+    made = table("Rank", "Last", "Late", "Waited", "Calls", "Between", last=printable(last))
+    standing = {each.pid: each for each in of.standing}
+    for each in sorted(of.ranks, key=lambda rank: (-rank.last, rank.rank, rank.pid))[: max(top, 1)]:
+        between = duration(each.between.mean) if each.between else "-"
+        number = str(each.rank) if each.rank != UNKNOWN else "-"
+        late = ("-" if each.late < 0 else "") + duration(abs(each.late))
+        made.add_row(
+            number,
+            share(each.last, of.meetings) if of.meetings else "-",
+            late,
+            duration(each.waited),
+            count(each.calls),
+            between,
+            _who(each, standing.get(each.pid)),
+        )
+    return made
+
+
+def _who(rank: CollectiveRank, place: Standing | None) -> str:
+    text = f"{printable(rank.process)} (pid {kernel_id(rank.pid)})"
+    if place and place.has_ended:
+        return f"{text}: has ended"
+    if place and place.meanwhile:
+        return f"{text}: has not come {printable(does(place.meanwhile))}"
+    wait = rank.between.waits[0] if rank.between and rank.between.waits else None
+    if wait and rank.between and wait.site.frames:
+        where = " → ".join(map(printable, wait.site.frames))
+        text += f": between, {share(wait.time, rank.between.wall)} in {where}"
+    return text

@@ -1,0 +1,71 @@
+"""Collectives made by hand, by the quantity that a threshold is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+from collective_calls import MS, STREAM, SYNC, Table
+from collective_profiles import MEETINGS, one_late, profile_of
+from stallscope.converters.collectives.told import Trace, told
+from stallscope.converters.model.collectives import Collectives
+from stallscope.converters.rules.late_rank import LateRank, find
+from stallscope.converters.summary.judging import read
+
+
+class Pin(NamedTuple):
+    """A value below the threshold, one above, and what is found of either."""
+
+    below: float
+    above: float
+    found: Callable[[float], object]
+
+
+def _late(of: Collectives) -> LateRank | None:
+    details = [verdict.detail for verdict in find(read(profile_of(of)).facts)]
+    assert all(isinstance(each, LateRank) for each in details)
+    return details[0] if details else None  # type: ignore[return-value]
+
+
+def stands(steps: float) -> bool:
+    """Whether ranks stand still of which one is missing for so many of the longest steps, of 200 ms."""
+    table = Table()
+    for pid, number in ((10, 5), (11, 4)):
+        for step in range(number):
+            table.reduce(pid, step * 200 * MS)
+            table.add(pid, step * 200 * MS + MS, SYNC, STREAM, ended=step * 200 * MS + 100 * MS)
+    (found,) = told(table.made(), Trace(round((800 + 200 * steps) * MS), {}))
+    return bool(found.standing)
+
+
+def stands_for(seconds: float) -> bool:
+    """Whether they do if one is missing for so long, and steps take 10 ms."""
+    table = Table()
+    table.steps(10, 0)
+    table.steps(11, MS, of=7)
+    (found,) = told(table.made(), Trace(round(70 * MS + seconds * 1e9), {}))
+    return bool(found.standing)
+
+
+def meet(number: float) -> bool:
+    return _late(replace(one_late(), meetings=round(number))) is not None
+
+
+def mostly(share: float) -> bool:
+    found = _late(one_late(last=round(share * MEETINGS)))
+    return found is not None and found.late is not None
+
+
+def beyond(mads: float) -> bool:
+    found = _late(replace(one_late(), deviation=round(8 * MS / mads)))
+    return found is not None and found.late is not None
+
+
+PINS = {
+    "LATE_BEYOND": (Pin(2.9, 3.1, beyond),),
+    "LATE_MOSTLY": (Pin(0.49, 0.51, mostly),),
+    "MEETINGS": (Pin(9, 10, meet),),
+    "STANDS_LEAST": (Pin(0.49, 0.51, stands_for),),
+    "STANDS_STILL": (Pin(4.9, 5.1, stands),),
+}

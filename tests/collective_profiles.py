@@ -1,0 +1,60 @@
+"""Collectives made by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from stallscope.converters.model import Profile
+from stallscope.converters.model.collectives import UNKNOWN, CollectiveKind, CollectiveRank, Collectives, Standing
+from stallscope.converters.model.sites import Site
+from stallscope.converters.model.steps import Spent, StepRun, StepWait
+from summary_profiles import MS, SECOND, SLEEP, Tracee, empty
+
+LOAD, COMPUTE = Site(("train", "load_batch", "read"), "folio_wait_bit_common"), Site(("train", "compute"), "")
+MEETINGS = 100
+
+
+def spent(blocked: int, on_cpu: int = 2 * MS, queued: int = 0, count: int = MEETINGS, samples: int = 4) -> Spent:
+    """Times of a rank between meetings: ns for each."""
+    wall = (blocked + on_cpu + queued) * count
+    waits = (StepWait(LOAD, blocked * count, count),) if blocked else ()
+    ran = (StepRun(COMPUTE.frames, samples),) if samples else ()
+    return Spent(count, wall, on_cpu * count, blocked * count, waits, samples, ran)
+
+
+def rank(number: int, *, last: int = 0, late: int = 0, waited: int = 0, between: Spent | None = None) -> CollectiveRank:
+    return CollectiveRank(number, 10 + number, "train", 10 + number, MEETINGS, last, late, waited, between)
+
+
+def of_ranks(*ranks: CollectiveRank, spread: int = 8 * MS, deviation: int = 0, meetings: int = MEETINGS) -> Collectives:
+    kinds = (CollectiveKind("all-reduce", 256 << 20, meetings, spread, 2 * spread, spread * meetings),)
+    return Collectives("NCCL", len(ranks), True, meetings, spread, deviation, ranks, kinds)
+
+
+def one_late(*, last: int = MEETINGS, late: int = 8 * MS, waited: int = SECOND, others: int = 0) -> Collectives:
+    """Four ranks, of which rank 1 waits for its loader for 8 ms; ``others``: so many ns of the others do, too."""
+    waiting = [rank(number, waited=waited, between=spent(others)) for number in (0, 2, 3)]
+    return of_ranks(waiting[0], rank(1, last=last, late=late, between=spent(8 * MS)), *waiting[1:])
+
+
+def standing(*, what: str = "", size: int = 0) -> Collectives:
+    """Four ranks, of which rank 1 is not in the collective of the others, or calls another one."""
+    found = one_late()
+    inside = tuple(Standing(each.pid, 26, "all-reduce", 4096, SECOND) for each in found.ranks)
+    other = replace(inside[1], number=26 if what else 25, what=what, bytes=size)
+    return replace(found, standing=(inside[0], other, *inside[2:]))
+
+
+def profile_of(*found: Collectives) -> Profile:
+    """A trace of ten seconds, of four ranks."""
+    profile = empty()
+    for number in range(4):
+        Tracee(profile, 10 + number, "train", 10 + number, "train").wait(SLEEP, "interruptible", 9 * SECOND, 9).run(
+            SECOND
+        )
+    profile.collectives = list(found)
+    profile.duration_ns = 10 * SECOND
+    return profile
+
+
+__all__ = ["UNKNOWN", "of_ranks", "one_late", "profile_of", "rank", "spent", "standing"]

@@ -1,0 +1,148 @@
+"""Communicators of tables of calls."""
+
+from __future__ import annotations
+
+from collective_calls import (
+    BROADCAST,
+    COMM,
+    DESTROY,
+    INIT,
+    MPI,
+    MS,
+    OTHER,
+    REDUCE,
+    SCALABLE,
+    SHRINK,
+    SPLIT,
+    STREAM,
+    SYNC,
+    Table,
+)
+from stallscope.converters.collectives.communicators import communicators, endpoints, operations
+from stallscope.converters.collectives.records import OPEN
+
+
+def test_ranks_that_gave_the_same_id_are_of_one_communicator() -> None:
+    table = Table()
+    table.init(11, 1)
+    table.init(10, 0)
+    table.init(12, 0, identity=8, size=1)
+    for pid in (10, 11):
+        table.reduce(pid, 5 * MS)
+    pair, single = communicators(table.made())
+    assert (pair.is_known, single.is_known) == (True, True)
+    assert [(each.pid, each.rank, each.size) for each in pair.members] == [(10, 0, 2), (11, 1, 2)]
+    assert [len(each.began) for each in pair.calls] == [1, 1]
+    assert [(each.pid, each.size) for each in single.members] == [(12, 1)]
+
+
+def test_an_address_that_comes_back_is_another_communicator() -> None:
+    table = Table()
+    table.init(10, 0, size=1)
+    table.reduce(10, MS)
+    table.add(10, 2 * MS, DESTROY, COMM)
+    table.add(10, 3 * MS, INIT, 1, 1, 0, 0, 0, 0, 8, 8, made=COMM)
+    table.reduce(10, 4 * MS)
+    table.reduce(10, 5 * MS)
+    first, second = endpoints(table.made())
+    assert (len(first.rows), first.ended) == (1, True)
+    assert (len(second.rows), second.ended) == (2, False)
+
+
+def test_splits_are_told_apart_by_their_place_and_color() -> None:
+    table = Table()
+    for rank in range(4):
+        table.init(10 + rank, rank, size=4)
+        table.add(10 + rank, MS, SPLIT, COMM, rank % 2, 0, 1, made=0x6000)
+        table.add(10 + rank, 2 * MS, SPLIT, COMM, 0, 0, 1, made=0x7000)
+    found = communicators(table.made())
+    assert sorted([each.pid for each in one.members] for one in found) == [
+        [10, 11, 12, 13],
+        [10, 11, 12, 13],
+        [10, 12],
+        [11, 13],
+    ]
+    assert all(one.is_known for one in found)
+
+
+def test_a_rank_without_a_color_is_in_no_split() -> None:
+    table = Table()
+    for rank in range(2):
+        table.init(10 + rank, rank)
+        table.add(10 + rank, MS, SPLIT, COMM, (0, (1 << 32) - 1)[rank], 0, 1, made=(0x6000, 0)[rank])
+    assert [len(one.members) for one in communicators(table.made())] == [2, 1]
+
+
+def test_what_is_left_of_one_that_shrinks() -> None:
+    table = Table()
+    for rank in range(3):
+        table.init(10 + rank, rank, size=3)
+    for rank in range(2):  # each has its own list of those that go
+        table.add(10 + rank, MS, SHRINK, COMM, 0x9000 + rank, 1, 1, made=0x6000)
+    assert [[each.pid for each in one.members] for one in communicators(table.made())] == [[10, 11, 12], [10, 11]]
+
+
+def test_many_ids_are_not_known() -> None:
+    """The rank and the number of ranks are."""
+    table = Table()
+    for rank in range(2):
+        table.add(10 + rank, 0, SCALABLE, 1, 2, rank, 1, 0x8000, 0, 7, 9, made=COMM)
+        table.steps(10 + rank, MS)
+    (found,) = communicators(table.made())
+    assert not found.is_known
+    assert [(each.rank, each.size, each.identity) for each in found.members] == [(0, 2, None), (1, 2, None)]
+
+
+def test_an_init_that_failed_makes_none() -> None:
+    table = Table()
+    table.init(10, 0, made=0)
+    assert communicators(table.made()) == []
+
+
+def test_who_was_there_before_the_trace_is_known_by_what_it_does() -> None:
+    table = Table()
+    table.steps(10, 0)
+    table.steps(11, 8 * MS)
+    table.steps(12, MS, comm=0x9000, count=5)
+    pair, single = communicators(table.made())
+    assert [each.pid for each in pair.members] == [10, 11]
+    assert not pair.is_known
+    assert [each.pid for each in single.members] == [12]
+
+
+def test_one_who_fits_two_groups_is_alone() -> None:
+    table = Table()
+    for pid, comm in ((10, COMM), (10, 0x6000), (11, COMM)):
+        table.steps(pid, 0, comm=comm)
+    assert [len(one.members) for one in communicators(table.made())] == [1, 1, 1]
+
+
+def test_mpi_is_done_when_it_returns_and_nccl_when_the_stream_is() -> None:
+    table = Table()
+    table.add(10, 0, MPI, 1, 2, 8, 3, 0, COMM, ended=4 * MS)
+    table.reduce(11, 0)
+    table.add(11, 2000, SYNC, STREAM + 1, ended=3 * MS)
+    table.add(11, 3 * MS, SYNC, STREAM, ended=5 * MS)
+    table.reduce(11, 6 * MS)
+    done = {one.members[0].pid: one.calls[0].done.tolist() for one in communicators(table.made())}
+    assert done == {10: [4 * MS], 11: [5 * MS, OPEN]}
+
+
+def test_operations_differ_by_function_count_type_and_root() -> None:
+    table = Table()
+    table.reduce(10, 0)
+    table.reduce(10, 1)
+    table.reduce(10, 2, count=9)
+    table.add(10, 3, REDUCE, 1, 2, 1024, 8, 0, COMM, STREAM)
+    table.add(10, 4, BROADCAST, 1, 2, 1024, 7, 0, COMM, STREAM)
+    table.add(10, 5, BROADCAST, 1, 2, 1024, 7, 1, COMM, STREAM)
+    found = operations(table.made()).tolist()
+    assert found[0] == found[1]
+    assert len(set(found)) == 5
+
+
+def test_other_functions_are_no_collectives() -> None:
+    table = Table()
+    table.add(10, 0, OTHER, COMM)
+    assert communicators(table.made()) == []
+    assert communicators(Table().made()) == []

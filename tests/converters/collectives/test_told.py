@@ -1,0 +1,155 @@
+"""Communicators in profiles."""
+
+from __future__ import annotations
+
+import pytest
+from collective_calls import BROADCAST, COMM, INIT, MPI, MS, STREAM, SYNC, Table
+from scheduling_traces import rows
+from stallscope.converters.collectives.told import Trace, told
+from stallscope.converters.model.collectives import UNKNOWN, CollectiveKind, Standing
+from stallscope.converters.model.scheduling import BLOCKED, OPEN, SWITCH, THREAD, Scheduling
+from step_traces import BATCH
+
+NAMES = {10: "python", 11: "python\x1b[2J"}
+
+
+def ranks(*late: int, of: int = 8) -> Table:
+    table = Table()
+    for number, each in enumerate(late):
+        table.steps(10 + number, each, of=of)
+    return table
+
+
+def test_who_comes_late_and_how_long_others_wait() -> None:
+    (found,) = told(ranks(0, 4 * MS, MS).made(lost=3), Trace(80 * MS, NAMES))
+    assert (found.library, found.size, found.is_known, found.meetings, found.lost) == ("NCCL", UNKNOWN, False, 8, 3)
+    assert (found.spread, found.deviation) == (4 * MS, MS)
+    assert [(each.rank, each.pid, each.process, each.tid) for each in found.ranks] == [
+        (UNKNOWN, 10, "python", 10),
+        (UNKNOWN, 11, "python\x1b[2J", 11),
+        (UNKNOWN, 12, "", 12),
+    ]
+    assert [(each.calls, each.last, each.late, each.waited) for each in found.ranks] == [
+        (8, 0, -MS, 32 * MS),
+        (8, 8, 3 * MS, 0),
+        (8, 0, 0, 24 * MS),
+    ]
+    assert [(each.between, each.between_late) for each in found.ranks] == [(None, None)] * 3
+    assert found.kinds == (CollectiveKind("all-reduce", 4096, 8, 4 * MS, 4 * MS, 32 * MS),)
+    assert [(each.number, each.bytes) for each in found.worst] == [(number, 4096) for number in range(1, 9)]
+    assert found.worst[0].arrivals == (0, 4 * MS, MS)
+    assert found.standing == ()
+
+
+def test_ranks_are_those_of_the_call_that_made_the_communicator() -> None:
+    table = Table()
+    for pid, rank in ((10, 1), (11, 0)):
+        table.init(pid, rank, size=16)
+        table.reduce(pid, 5 * MS)
+    (found,) = told(table.made(), Trace(6 * MS, {}))
+    assert (found.is_known, found.size) == (True, 16)
+    assert [(each.rank, each.pid) for each in found.ranks] == [(0, 11), (1, 10)]
+
+
+def test_one_rank_alone_meets_nobody() -> None:
+    assert told(ranks(0).made(), Trace(80 * MS, {})) == []
+    table = Table()
+    table.add(10, 0, INIT, 1, 1, 0, 0, 0, 0, 7, 9, made=COMM)
+    assert told(table.made(), Trace(MS, {})) == []
+
+
+def test_kinds_of_most_time_first() -> None:
+    table = ranks(0, MS)
+    for number, pid in enumerate((10, 11)):
+        table.add(pid, 81 * MS + 4 * number * MS, BROADCAST, 1, 2, 512, 9, 0, COMM, STREAM)
+    (found,) = told(table.made(), Trace(90 * MS, {}))
+    assert [(each.what, each.bytes, each.meetings, each.total) for each in found.kinds] == [
+        ("all-reduce", 4096, 8, 8 * MS),
+        ("broadcast", 1024, 1, 4 * MS),
+    ]
+    assert found.worst[0].what == "broadcast"
+
+
+def test_the_size_of_types_of_mpi_is_not_known() -> None:
+    table = Table()
+    for pid in (10, 11):
+        for step in range(4):
+            table.add(pid, step * MS, MPI, 1, 2, 8, 3, 0, COMM, ended=step * MS + MS // 2)
+    (found,) = told(table.made(), Trace(5 * MS, {}))
+    assert (found.library, found.kinds[0].bytes) == ("MPI", UNKNOWN)
+
+
+def standing(missing: int, end: int) -> tuple[Standing, ...]:
+    """The second rank makes fewer calls."""
+    table = ranks(0)
+    table.steps(11, MS, of=8 - missing)
+    (found,) = told(table.made(), Trace(end, {}))
+    return found.standing
+
+
+def test_a_rank_that_does_not_come() -> None:
+    assert standing(1, 2_000 * MS) == (
+        Standing(10, 8, "all-reduce", 4096, 70 * MS),
+        Standing(11, 7, "", 0, 69 * MS),  # when its last one was done
+    )
+    assert standing(0, 2_000 * MS) == ()
+
+
+def test_what_a_rank_does_that_does_not_come() -> None:
+    """A wait for its next batch, from 100 ms on."""
+    table, end = ranks(0), 2_000 * MS
+    table.steps(11, MS, of=7)
+    scheduling = Scheduling(
+        end,
+        0,
+        switches=rows(SWITCH, time=[MS, 100 * MS], prev_tid=[0, 11], next_tid=[11, 0]),
+        threads=rows(THREAD, tid=[10, 11], tgid=[10, 11]),
+        blocked=rows(BLOCKED, begin=[100 * MS], end=[OPEN], tid=[11], stack=[0], state=[1]),
+        names=["train"],
+        stacks=[BATCH],
+    )
+    (found,) = told(table.made(), Trace(end, {}, scheduling, ended={10}))
+    assert [each.has_ended for each in found.standing] == [True, False]
+    spent = found.standing[1].meanwhile
+    assert spent and found.standing[0].meanwhile is None
+    assert (spent.count, spent.wall, spent.blocked, spent.on_cpu) == (1, 1931 * MS, 1900 * MS, 31 * MS)
+    assert [(wait.site.frames, wait.time) for wait in spent.waits] == [(("main", "next_batch", "read"), 1900 * MS)]
+
+
+@pytest.mark.parametrize(("end", "stands"), [(569, False), (571, True)])
+def test_a_rank_may_be_late_for_a_while(end: int, stands: bool) -> None:
+    """The first one has been there since 70 ms."""
+    assert bool(standing(1, end * MS)) == stands
+
+
+@pytest.mark.parametrize(("end", "stands"), [(2_999, False), (3_001, True)])
+def test_a_rank_may_be_late_for_as_long_as_steps_take(end: int, stands: bool) -> None:
+    """The longest step takes 400 ms; the first one has been there since 1 s."""
+    table = Table()
+    for pid, starts in ((10, [0, 200, 600, 800, 1000]), (11, [0, 200, 600, 800])):
+        for start in starts:
+            table.reduce(pid, start * MS)
+            table.add(pid, start * MS + MS, SYNC, STREAM, ended=(start + 100) * MS)
+    (found,) = told(table.made(), Trace(end * MS, {}))
+    assert bool(found.standing) == stands
+
+
+def test_ranks_that_call_different_operations() -> None:
+    table = ranks(0, MS)
+    table.reduce(10, 81 * MS)
+    table.reduce(11, 82 * MS, count=512)
+    (found,) = told(table.made(), Trace(2_000 * MS, {}))
+    assert [(each.number, each.what, each.bytes) for each in found.standing] == [
+        (9, "all-reduce", 4096),
+        (9, "all-reduce", 2048),
+    ]
+
+
+def test_ranks_that_went_on_do_not_stand() -> None:
+    """The first call of one was before the trace."""
+    table = Table()
+    table.steps(10, 0)
+    table.steps(11, MS)
+    table.rows = [row for row in table.rows if row[2] == 10 or row[0] > 10 * MS]
+    (found,) = told(table.made(), Trace(75 * MS, {}))
+    assert (found.meetings, found.standing) == (7, ())

@@ -1,0 +1,72 @@
+"""Collectives in profiles of our own."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+from stallscope.converters import pprof
+from stallscope.converters.model import Profile, ValueType
+from stallscope.converters.model.collectives import CollectiveKind, CollectiveRank, Collectives, Meeting, Standing
+from stallscope.converters.model.sites import Site
+from stallscope.converters.model.steps import Spent, StepWait
+from stallscope.converters.pprof.collectives import decoded
+
+SPENT = Spent(3, 90, 30, 60, (StepWait(Site(("main", "load"), "do_nanosleep"), 60, 3),))
+RANK = CollectiveRank(0, 10, "python", 11, 4, 1, -5, 90, SPENT, None)
+MADE = Collectives(
+    "NCCL",
+    2,
+    True,
+    3,
+    40,
+    7,
+    (RANK, replace(RANK, rank=1, pid=12, process="\x1b[2J\udcff")),
+    (CollectiveKind("all-reduce", -1, 3, 40, 50, 120),),
+    (Meeting(2, "all-reduce", 4096, (5, 45)),),
+    (Standing(10, 4, "all-reduce", 4096, 99), Standing(12, 3, "", 0, 88, True, SPENT)),
+    6,
+)
+
+
+def test_they_survive() -> None:
+    file = io.BytesIO()
+    pprof.save(Profile([ValueType("blocked", "nanoseconds")], collectives=[MADE]), file)
+    file.seek(0)
+    assert pprof.load(file).collectives == [MADE]
+
+
+def changed(**changes: Any) -> dict[str, Any]:
+    return {**asdict(MADE), **changes}
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        None,
+        [],
+        {},
+        changed(is_known=1),
+        changed(library=7),
+        changed(size=-2),
+        changed(meetings=True),
+        changed(spread=1 << 63),
+        changed(more=1),
+        changed(ranks=[]),
+        changed(ranks=asdict(MADE)["ranks"][:1]),
+        changed(ranks=[{**each, "waited": -1} for each in asdict(MADE)["ranks"]]),
+        changed(ranks=[{**each, "between": {}} for each in asdict(MADE)["ranks"]]),
+        changed(kinds=[{}]),
+        changed(kinds=None),
+        changed(worst=[{**asdict(MADE.worst[0]), "arrivals": [1]}]),
+        changed(standing=[asdict(MADE.standing[0])]),
+        changed(standing=[{**asdict(each), "pid": 99} for each in MADE.standing]),
+        changed(standing=[{**asdict(each), "has_ended": 1} for each in MADE.standing]),
+        changed(standing=[{**asdict(each), "meanwhile": {}} for each in MADE.standing]),
+    ],
+)
+def test_others_are_refused(entry: Any) -> None:
+    with pytest.raises(ValueError, match=r"collectives|steps"):
+        decoded(entry)

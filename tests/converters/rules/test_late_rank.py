@@ -1,0 +1,115 @@
+"""Ranks that come late to their collectives."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from collective_profiles import COMPUTE, LOAD, MEETINGS, UNKNOWN, of_ranks, one_late, profile_of, rank, spent
+from stallscope.converters.model.collectives import Collectives
+from stallscope.converters.phrases.sentences import Sentences
+from stallscope.converters.rules.late_rank import QUEUED, RUNS, WAITS, Excess, LateRank, find
+from stallscope.converters.summary.judging import read
+from summary_profiles import MS, SECOND
+
+
+def found(of: Collectives) -> LateRank | None:
+    for verdict in find(read(profile_of(of)).facts):
+        assert isinstance(verdict.detail, LateRank)
+        return verdict.detail
+    return None
+
+
+def told(of: Collectives) -> str:
+    facts = read(profile_of(of)).facts
+    return " ".join(Sentences(facts).of(each) for each in find(facts))
+
+
+def test_a_rank_that_is_late_and_why() -> None:
+    assert told(one_late()) == (
+        "Rank 1 of train (pid 11) comes 8.00 ms late (median) to 100.0 % of 100 all-reduces (256 MiB) of 4 ranks: "
+        "before, it is blocked in train → load_batch → read for 8.00 ms more than the other 3."
+    )
+
+
+def test_what_others_do_as_well_is_no_cause() -> None:
+    late = found(one_late(others=8 * MS))
+    assert late and late.late and late.excess and late.excess.more == 0
+    assert told(one_late(others=8 * MS)).endswith("of 4 ranks.")
+
+
+@pytest.mark.parametrize(
+    ("late", "excess"),
+    [
+        (spent(0, on_cpu=10 * MS), Excess(RUNS, 8 * MS, COMPUTE)),
+        (spent(0, on_cpu=10 * MS, samples=0), Excess(RUNS, 8 * MS, None)),
+        (spent(0, queued=7 * MS), Excess(QUEUED, 7 * MS)),
+        (spent(6 * MS, on_cpu=7 * MS), Excess(WAITS, 6 * MS, LOAD)),
+    ],
+)
+def test_the_largest_excess_is_the_cause(late: object, excess: Excess) -> None:
+    of = one_late()
+    ranks = (of.ranks[0], replace(of.ranks[1], between=late), *of.ranks[2:])
+    detail = found(replace(of, ranks=ranks))
+    assert detail and detail.excess == excess
+
+
+def test_what_it_does_before_it_is_late_counts() -> None:
+    of = one_late()
+    ranks = (of.ranks[0], replace(of.ranks[1], between=spent(MS), between_late=spent(9 * MS, count=50)), *of.ranks[2:])
+    detail = found(replace(of, ranks=ranks))
+    assert detail and detail.excess == Excess(WAITS, 9 * MS, LOAD)
+
+
+def test_without_events_the_cause_is_not_known() -> None:
+    of = one_late()
+    detail = found(replace(of, ranks=tuple(replace(each, between=None) for each in of.ranks)))
+    assert detail and detail.late and detail.excess is None
+
+
+@pytest.mark.parametrize(("last", "is_one"), [(51, True), (49, False)])
+def test_who_comes_last_to_most(last: int, is_one: bool) -> None:
+    detail = found(one_late(last=last))
+    assert detail
+    assert (detail.late is not None) == is_one
+    if not is_one:
+        assert told(one_late(last=last)) == (
+            "The ranks of train come in turn 8.00 ms late (median) to 100 all-reduces (256 MiB) of 4 ranks: in each, "
+            "they wait 30.0 ms for each other, all together."
+        )
+
+
+@pytest.mark.parametrize(("deviation", "is_one"), [(2, True), (3, False)])
+def test_lateness_beyond_the_scatter(deviation: int, is_one: bool) -> None:
+    detail = found(replace(one_late(), deviation=deviation * MS))
+    assert detail and (detail.late is not None) == is_one
+
+
+@pytest.mark.parametrize(("waited", "told_of"), [(670, True), (660, False)])
+def test_waits_that_matter(waited: int, told_of: bool) -> None:
+    """Three of four ranks wait, of 40 s."""
+    assert (found(one_late(waited=waited * MS)) is not None) == told_of
+
+
+@pytest.mark.parametrize(("meetings", "told_of"), [(10, True), (9, False)])
+def test_few_meetings(meetings: int, told_of: bool) -> None:
+    assert (found(replace(one_late(), meetings=meetings)) is not None) == told_of
+
+
+def test_the_number_in_the_job_if_the_communicator_is_not_known() -> None:
+    of = one_late()
+    ranks = tuple(replace(each, rank=UNKNOWN) for each in of.ranks)
+    assert told(replace(of, ranks=ranks)).startswith("train (pid 11) comes 8.00 ms late")
+
+
+def test_two_kinds_of_collectives() -> None:
+    of = one_late()
+    both = replace(of, kinds=(*of.kinds, replace(of.kinds[0], what="broadcast", bytes=1)))
+    assert "to 100.0 % of 100 collectives of 4 ranks" in told(both)
+
+
+def test_two_ranks() -> None:
+    pair = of_ranks(
+        rank(0, waited=4 * SECOND, between=spent(0)), rank(1, last=MEETINGS, late=8 * MS, between=spent(8 * MS))
+    )
+    assert told(pair).endswith("for 8.00 ms more than the other one.")

@@ -1,0 +1,99 @@
+"""The table of ranks, and all of it as JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+
+from collective_profiles import UNKNOWN, one_late, profile_of, spent, standing
+from rich.console import Console
+from stallscope.converters.facts import thresholds
+from stallscope.converters.model.collectives import Collectives, Meeting
+from stallscope.converters.summary.collective_sentences import collectives_json, sentences
+from stallscope.converters.summary.collectives_table import collectives_tables
+from stallscope.converters.summary.summarize import summarize
+from summary_profiles import MS
+
+
+def text(*found: Collectives, top: int = 20) -> list[str]:
+    console = Console(file=io.StringIO(), width=160, color_system=None, highlight=False)
+    with console.capture() as captured:
+        for each in collectives_tables(found, top):
+            console.print(each)
+    return [line.rstrip() for line in captured.get().splitlines()]
+
+
+def test_a_row_for_each_rank_the_late_one_first() -> None:
+    head, first, *rest = text(one_late())
+    assert head.endswith("4 ranks met in 100 × all-reduce (256 MiB)")
+    assert first.split()[:3] == ["1", "100.0", "%"]
+    assert first.endswith("train (pid 11): between, 80.0 % in train → load_batch → read")
+    assert len(rest) == 3
+    assert len(text(one_late(), top=2)) == 3
+
+
+def test_a_rank_that_has_not_come_in_its_row() -> None:
+    found = standing()
+    asleep = replace(found.standing[1], meanwhile=spent(2000 * MS, 0, count=1))
+    of = replace(found, standing=(found.standing[0], asleep, *found.standing[2:]))
+    assert text(of)[1].endswith(
+        "has not come for 2.00 s, of which it is blocked in train → load_batch → read for 100.0 %"
+    )
+    ended = replace(asleep, has_ended=True)
+    of = replace(found, standing=(found.standing[0], ended, *found.standing[2:]))
+    assert text(of)[1].endswith("train (pid 11): has ended")
+
+
+def test_ranks_of_other_hosts_and_a_communicator_of_before() -> None:
+    found = replace(one_late(), size=16, is_known=False)
+    assert (
+        "4 ranks of 16 met in 100 × all-reduce (256 MiB); which ranks meet is known by their calls only"
+        in text(found)[0]
+    )
+
+
+def test_few_communicators_are_shown() -> None:
+    assert len(text(*[one_late()] * 9)) == 5 * thresholds.COMMUNICATORS_SHOWN
+
+
+def test_a_profile_tells_who_stands_still_first() -> None:
+    answer = summarize(profile_of(standing())).answer
+    assert answer[0].startswith("The ranks of train stand still in all-reduce 26")
+    assert answer[1].startswith("Rank 1 of train (pid 11) comes 8.00 ms late")
+    assert sentences([one_late()]) == ()
+
+
+def test_all_in_json() -> None:
+    found = replace(standing(), worst=(Meeting(7, "all-reduce", UNKNOWN, (0, MS, 2, 3)),), size=UNKNOWN)
+    made = json.loads(json.dumps(collectives_json(found)))
+    assert (made["library"], made["size"], made["known"], made["meetings"]) == ("NCCL", None, True, 100)
+    assert made["ranks"][1]["late_ns"] == 8 * MS
+    assert made["ranks"][1]["between"]["mean_ns"] == 10 * MS
+    assert made["ranks"][1]["between_late"] is None
+    assert made["kinds"][0] == {
+        "what": "all-reduce",
+        "bytes": 256 << 20,
+        "meetings": 100,
+        "spread_ns": 8 * MS,
+        "longest_ns": 16 * MS,
+        "total_ns": 800 * MS,
+    }
+    assert made["worst"] == [{"number": 7, "what": "all-reduce", "bytes": None, "arrivals_ns": [0, MS, 2, 3]}]
+    assert made["standing"][1] == {
+        "pid": 11,
+        "number": 25,
+        "what": None,
+        "bytes": 0,
+        "since_ns": 1_000_000_000,
+        "ended": False,
+        "meanwhile": None,
+    }
+
+
+def test_hostile_names() -> None:
+    of = one_late()
+    ranks = tuple(replace(each, process="\x1b[2J\udcff") for each in of.ranks)
+    found = replace(of, ranks=ranks)
+    assert "\x1b" not in "".join(text(found))
+    json.dumps(collectives_json(found)).encode()

@@ -1,0 +1,91 @@
+"""Memory of communicators. Those of other processes: tests/live/test_collectives.py."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import struct
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from collective_calls import COMM, Table
+from numpy.typing import NDArray
+from stallscope.converters.collectives.meetings import Member
+from stallscope.tracers.engines.ebpf.measures.argument_records import RECORD
+from stallscope.tracers.engines.ebpf.measures.communicator_memory import BYTES, CommunicatorMemory
+
+HASH = 0x9E3779B97F4A7C15
+PLACE = 1_181_408
+NAMES = ("ncclAllReduce", "ncclCommInitRank", "ncclCommSplit", "MPI_Allreduce", "ncclSend")
+ALL_REDUCE, INIT, SPLIT, MPI, SEND = range(len(NAMES))
+
+
+@pytest.fixture
+def communicator() -> Iterator[int]:
+    """Address of memory of this process that is as long as a communicator, and not much longer."""
+    memory = mmap.mmap(-1, 1_200_128)
+    memory[PLACE : PLACE + 16] = struct.pack("<Qii", HASH, 1, 4)
+    begin = (ctypes.c_char * len(memory)).from_buffer(memory)
+    yield ctypes.addressof(begin)
+    del begin
+    memory.close()
+
+
+def row(function: int, *arguments: int, pid: int = 0, made: int = 0) -> NDArray[np.void]:
+    made_of = np.zeros(1, RECORD)
+    made_of["function"], made_of["pid"], made_of["made"] = function, pid or os.getpid(), made
+    made_of["arguments"][0, : len(arguments)] = arguments
+    return made_of
+
+
+def all_reduce(comm: int, pid: int = 0) -> NDArray[np.void]:
+    return row(ALL_REDUCE, 1, 2, 3, 7, 0, comm, pid=pid)
+
+
+def members(memory: CommunicatorMemory) -> dict[Member, list[tuple[int, ...]]]:
+    return {member: rows.tolist() for member, rows in memory.of(Table().made()).memory.items()}
+
+
+def test_a_communicator_is_read_at_its_first_call(communicator: int) -> None:
+    memory = CommunicatorMemory()
+    memory.look(np.concatenate([all_reduce(communicator)] * 3), NAMES.__getitem__)
+    found = members(memory)
+    assert found.keys() == {Member(os.getpid(), communicator)}
+    # Other memory may follow.
+    assert found[Member(os.getpid(), communicator)][0] == (PLACE, HASH, 1, 4)
+    ctypes.memset(communicator, 0, 1_200_128)
+    memory.look(all_reduce(communicator), NAMES.__getitem__)
+    assert members(memory) == found, "once"
+
+
+def test_others_are_not_read(communicator: int) -> None:
+    memory = CommunicatorMemory()
+    memory.look(row(INIT, 1, 4, 1, made=communicator), NAMES.__getitem__)
+    memory.look(all_reduce(communicator), NAMES.__getitem__)
+    memory.look(row(MPI, 1, 2, 3, 4, 5, communicator + 8), NAMES.__getitem__)
+    memory.look(row(SEND, 1, 2, 7, 0, communicator + 16), NAMES.__getitem__)
+    assert members(memory) == {}
+
+
+def test_a_split_is(communicator: int) -> None:
+    memory = CommunicatorMemory()
+    memory.look(row(SPLIT, 1, made=communicator), NAMES.__getitem__)
+    memory.look(all_reduce(communicator), NAMES.__getitem__)
+    assert members(memory).keys() == {Member(os.getpid(), communicator)}
+
+
+def test_calls_that_have_not_returned(communicator: int) -> None:
+    """The table has them; nothing was read before."""
+    table = Table()
+    table.reduce(os.getpid(), 0, comm=communicator)
+    assert CommunicatorMemory().of(table.made()).memory.keys() == {Member(os.getpid(), communicator)}
+
+
+def test_what_cannot_be_read() -> None:
+    memory = CommunicatorMemory()
+    memory.look(np.concatenate([all_reduce(COMM), all_reduce(0), all_reduce(1 << 63)]), NAMES.__getitem__)
+    memory.look(all_reduce(COMM, pid=1 << 22), NAMES.__getitem__)
+    assert members(memory) == {}
+    assert BYTES >= PLACE + 16

@@ -1,0 +1,79 @@
+"""Cookies of functions of communication libraries."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from stallscope.tracers.probe_targets.collectives import Collectives, cookie, is_library
+from stallscope.tracers.probe_targets.wanted import Library
+
+HEADER = Path(__file__).parents[3] / "bpf" / "include" / "call_cookie.h"
+
+
+def bit(name: str) -> int:
+    found = re.search(rf"#define {name} \(1ULL << (\d+)\)", HEADER.read_text())
+    assert found
+    return 1 << int(found[1])
+
+
+@pytest.mark.parametrize(
+    ("name", "made"),
+    [
+        ("ncclAllReduce", ""),
+        ("ncclCommInitRank", "COOKIE_MADE_FIRST"),
+        ("ncclCommSplit", "COOKIE_MADE_FOURTH"),
+        ("ncclCommShrink", "COOKIE_MADE_FOURTH"),
+        ("ncclCommInitRankScalable", "COOKIE_MADE_FIRST"),
+        ("PMPI_Allreduce", ""),
+        ("cudaStreamSynchronize", ""),
+    ],
+)
+def test_their_calls_are_kept(name: str, made: str) -> None:
+    assert cookie(name) == bit("COOKIE_ARGUMENTS") | (bit(made) if made else 0)
+
+
+@pytest.mark.parametrize("name", ["cudaMemcpy", "ncclFoo", "main", ""])
+def test_others_are_not(name: str) -> None:
+    assert cookie(name) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one"),
+    [
+        ("libnccl.so.2", True),
+        ("libnccl.so.2.27.5", True),
+        ("librccl.so.1", True),
+        ("libmpi.so.40", True),
+        ("libmpi-5f6e.so.40.30.4", True),
+        ("libtorch_cuda.so", True),
+        ("libnccl.so.2.txt", False),
+        ("libncclx.so", False),
+        ("libc.so.6", False),
+    ],
+)
+def test_files_that_are_looked_into(name: str, is_one: bool) -> None:
+    assert is_library(name) == is_one
+    assert Collectives().looks_into(f"/usr/lib/{name}", (1, 2), is_program=False) == is_one
+
+
+def test_a_program_and_a_library_of_the_user_are_looked_into() -> None:
+    assert Collectives().looks_into("/srv/train", (1, 2), is_program=True)
+    assert Collectives(libraries=(Library("libmine.so"),)).looks_into("/srv/libmine.so", (1, 2), is_program=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("ncclAllReduce", True),
+        ("MPI_Allreduce", True),
+        ("PMPI_Allreduce", False),
+        ("cudaStreamSynchronize", True),
+        ("cudaStreamSynchronize_ptsz", True),
+        ("cudaMemcpy", False),
+        ("main", False),
+    ],
+)
+def test_functions_that_are_wanted(name: str, wanted: bool) -> None:
+    assert Collectives().wants(name, "/usr/lib/libx.so", (1, 2)) == wanted

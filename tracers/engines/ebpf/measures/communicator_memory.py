@@ -1,0 +1,77 @@
+"""Memory of communicators that were there before the trace: see `converters.collectives.evidence`.
+
+It is read when the first call of one is seen: when the trace ends, its process may have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from .....converters.collectives.communicators import endpoints
+from .....converters.collectives.evidence import candidates
+from .....converters.collectives.meetings import Member
+from .....converters.collectives.records import CallTable
+from .....converters.collectives.signatures import COLLECTIVE, MAKES, NCCL, signature_of
+from ....outside.reads import Memory
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from .....converters.collectives.evidence import Candidates
+
+BYTES = 2 << 20
+"""Bytes that are read of each. What is looked for stands behind the channels: in version 2.32, 1,181,408 bytes from
+the begin."""
+_MOST = 256
+"""Communicators whose memory is read."""
+
+
+class CommunicatorMemory:
+    """Memory of NCCL's communicators whose making tells no id."""
+
+    def __init__(self) -> None:
+        self._found: dict[Member, Candidates] = {}
+        self._seen: set[Member] = set()
+        """Communicators that were read, or that were made with an id."""
+
+    def look(self, rows: NDArray[np.void], named: Callable[[int], str]) -> None:
+        """Reads the communicators of calls that have returned. ``rows``: of `argument_records.RECORD`; ``named``: the
+        function of a number."""
+        import numpy as np
+
+        for number in np.unique(rows["function"]).tolist():
+            of, mine = signature_of(named(number)), rows[rows["function"] == number]
+            if of and of.kind == MAKES and of.id >= 0:
+                self._seen.update(map(Member, mine["pid"].tolist(), mine["made"].tolist()))
+        for number in np.unique(rows["function"]).tolist():
+            of, mine = signature_of(named(number)), rows[rows["function"] == number]
+            if of and of.kind == COLLECTIVE and of.library == NCCL:
+                self._read(map(Member, mine["pid"].tolist(), mine["arguments"][:, of.comm].tolist()))
+
+    def of(self, table: CallTable) -> CallTable:
+        """The table with all that was read; those are read now that have only calls that go on."""
+        unknown = (each for each in endpoints(table) if not each.identity and each.library == NCCL and not each.ended)
+        self._read(Member(each.pid, each.address) for each in unknown)
+        return replace(table, memory=self._found)
+
+    def _read(self, members: Iterable[Member]) -> None:
+        for each in members:
+            if each in self._seen or len(self._found) >= _MOST:
+                continue
+            self._seen.add(each)
+            if data := _first_bytes(*each):
+                self._found[each] = candidates(data)
+
+
+def _first_bytes(pid: int, address: int) -> bytes:
+    """The first bytes, up to the first page that is not there; none if the process has ended."""
+    memory = Memory(pid)
+    try:
+        (data,) = memory.read_some([(address, BYTES)])
+    except OSError:
+        return b""
+    finally:
+        memory.close()
+    return data
