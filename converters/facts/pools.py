@@ -164,6 +164,17 @@ def _pool(facts: Facts, kind: _Kind, found: Sequence[ThreadTimes]) -> Pool:
     )
 
 
+def pools_among(facts: Facts, threads: Iterable[Thread]) -> tuple[Pool, ...]:
+    """Pools that these threads are in and that want much of the cores that all of them want, if they are several."""
+    chosen = set(threads)
+    wanted = sum(facts.threads[thread].on_cpu + facts.threads[thread].runnable for thread in chosen)
+    found = [
+        pool for pool in facts.once(pools_of) if pool.tids and chosen.issuperset((pool.pid, tid) for tid in pool.tids)
+    ]
+    pools = alike_pools(pool for pool in found if pool.wanted >= thresholds.CROWD_MEMBER * wanted)
+    return pools if len(pools) > 1 else ()
+
+
 def alike_pools(pools: Iterable[Pool]) -> tuple[Pool, ...]:
     """Pools of several processes that are alike, each as one (of the first process); those that want cores most come
     first."""

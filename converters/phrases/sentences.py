@@ -55,6 +55,7 @@ from ..rules.stuck_ranks import StuckRanks
 from ..rules.verdict import GPU, Verdict
 from . import collectives, cores, file_locks, gil, jobs, locks
 from .ends_with import ends_with
+from .pools import pools
 from .steps import slow_steps
 from .stuck_ranks import stuck_ranks as told_as_stuck
 from .wait_objects import reached
@@ -155,7 +156,7 @@ class Sentences:
         where = _runs_in(detail, first) if is_of_one else _most_often_in(detail.runs_in)
         where += _takers(detail)
         if is_of_one and first.wall:
-            return f"{self.words.clause(first)}{where}."
+            return " ".join(filter(None, (f"{self.words.clause(first)}{where}.", pools(detail.pools))))
         names = {self._facts.threads[thread].process for group in detail.groups for thread in group.threads}
         of = f" of {names.pop()}" if len(names) == 1 else ""
         whom = f"{everyone(detail.everyone)}{of}"

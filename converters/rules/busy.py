@@ -10,6 +10,7 @@ from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.groups import users_of_cores
 from ..facts.identity import number_of
+from ..facts.pools import Pool, pools_among
 from ..facts.wait_sums import LOST, Thread
 from ..model.states import PREEMPTED
 from .finding import CPU, Finding, Key, by_time, running
@@ -37,6 +38,8 @@ class Busy(NamedTuple):
     """Place where all of them run most often, by samples; () if it is not known."""
     takers: tuple[tuple[str, float], ...] = ()
     """Names of processes that were not traced, and how many cores these used, if the threads wait much for cores."""
+    pools: tuple[Pool, ...] = ()
+    """Pools that the threads of the first group are in, if they are several."""
 
 
 class LostIn(NamedTuple):
@@ -69,6 +72,7 @@ def find(facts: Facts) -> list[Verdict]:
         lost_in(facts, groups[0]),
         running(facts, [thread for group in groups for thread in group.threads]).runs_in if facts.runs else (),
         _takers(facts, groups),
+        pools_among(facts, groups[0].threads),
     )
     kind = CORES if sum(each.runnable for each in groups) > thresholds.MOSTLY * together else CPU
     return [Verdict(RULE, kind, together, confidence(facts, groups), frozenset(), finding, detail=detail)]

@@ -7,7 +7,7 @@ import json
 import pytest
 from pool_profiles import PID, READERS, START, WRITERS, add_pool, no_pools, two_pools
 from scans import HOSTILE
-from stallscope.converters.facts.pools import Pool, alike_pools, first_function, pools_json, pools_of
+from stallscope.converters.facts.pools import Pool, alike_pools, first_function, pools_among, pools_json, pools_of
 from stallscope.converters.facts.restricted import of_processes
 from stallscope.converters.model import Frame, Module, Profile, Stack
 from summary_profiles import EXE, LIBC, SECOND, facts_of, kernel, user
@@ -158,3 +158,11 @@ def test_as_json_with_hostile_names() -> None:
     assert (told["pid"], told["tids"], told["threads"], told["ended"]) == (7, [8, 9], 2, 1)
     assert (told["wall_ns"], told["on_cpu_ns"], told["runnable_ns"]) == (30, 20, 10)
     assert "\udcff" not in "".join([told["process"], told["thread"], told["runs"], *told["made_in"], *told["fed_in"]])
+
+
+def test_pools_among_threads() -> None:
+    facts = facts_of(two_pools())
+    workers = [thread for thread in facts.threads if thread[1] != PID]
+    assert [pool.made_in for pool in pools_among(facts, workers)] == [READERS, WRITERS]
+    assert pools_among(facts, workers[:3]) == ()
+    assert pools_among(facts, workers[1:]) == (), "some readers are not among them"

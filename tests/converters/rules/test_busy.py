@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 from idle_hosts import SLEEP as TICK
 from idle_hosts import TIMER, Host
+from pool_profiles import READERS, WRITERS, add_pool, no_pools
 from stallscope.converters.model import Profile
+from stallscope.converters.phrases.sentences import Sentences
 from stallscope.converters.rules.busy import Busy, LostIn, busy, confidence, find, lost_in
 from summary_profiles import MS, MUTEX, READ, SECOND, SLEEP, SPIN, facts_of, waiting
 from verdict_profiles import one, whole_host, yielding
@@ -28,7 +30,7 @@ def test_what_is_told_of_it() -> None:
         (((1, 2), (1, 3)), 16 * SECOND, 0),
         (((5, 5),), 5 * SECOND, 3 * SECOND),
     ]
-    assert verdict.detail[1:] == (3, 4, 18 * SECOND, 3 * SECOND, 30 * SECOND, None, (), ())
+    assert verdict.detail[1:] == (3, 4, 18 * SECOND, 3 * SECOND, 30 * SECOND, None, (), (), ())
 
 
 @pytest.mark.parametrize(
@@ -101,3 +103,24 @@ def test_idle_threads_that_only_wake_up_late(waits_ms: int, found: bool) -> None
     assert bool(find(facts)) is found
     facts.roles = replace(facts.roles, idle=frozenset())
     assert find(facts), "it is not known to be idle"
+
+
+def test_several_pools_with_threads_of_one_name_are_told() -> None:
+    made = no_pools("0-7")
+    add_pool(made, 3, made_in=READERS, wants=8)
+    add_pool(made, 2, made_in=WRITERS, wants=8)
+    facts = facts_of(made)
+    (verdict,) = find(facts)
+    assert isinstance(verdict.detail, Busy)
+    assert [(pool.made_in, pool.threads) for pool in verdict.detail.pools] == [(READERS, 3), (WRITERS, 2)]
+    said = "They are in pools: 3 threads made in start_readers → start_pool, 2 made in start_writers → start_pool."
+    assert Sentences(facts).of(verdict).endswith(f". {said}")
+
+
+def test_one_pool_and_a_small_one_are_not_told() -> None:
+    made = no_pools("0-7")
+    add_pool(made, 3, made_in=READERS, wants=8)
+    add_pool(made, 2, made_in=WRITERS, wants=0.5)
+    (verdict,) = find(facts_of(made))
+    assert isinstance(verdict.detail, Busy)
+    assert verdict.detail.pools == ()
