@@ -86,6 +86,12 @@ def test_a_thread_id_that_was_used_twice_has_two_accounts() -> None:
     ]
 
 
+def test_where_a_thread_was_created_is_known_of_the_whole_account() -> None:
+    first, second = replace(thread(9), creator=7, made_in=("main", "start_pool")), thread(9)
+    (times,) = with_one_account_each(replace(recorded(), threads=[first, second])).threads
+    assert times.made_in == ("main", "start_pool")
+
+
 def test_looks_at_locks_on_files_are_added_up() -> None:
     one, two = replace(SEEN, seen=3, looks=4), replace(SEEN, seen=5, looks=5)
     other = replace(SEEN, owner_pid=8)
