@@ -91,8 +91,8 @@ class WaitObject:
     mapped: bool = False
     """Whether it is mapped where a page fault was, and not what a descriptor is for. False in old captures."""
     source: str = ""
-    """Source of the mount, of file systems of `SERVED`: ``nas:/export``, ``user@host:`` (hostile); "" if it is not known,
-    of others, and in old captures."""
+    """Source of the mount, of file systems of `SERVED`: ``nas:/export``, ``user@host:`` (hostile); "" if not known, of
+    others, and in old captures."""
 
     @property
     def is_full(self) -> bool:
