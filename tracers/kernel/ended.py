@@ -40,7 +40,13 @@ def record_type() -> np.dtype[Any]:
             *((name, "<u8") for name in ("late_out", "late_ustack", "cut", "lived")),
             *((name, "u1") for name in ("phase", "walk_end", "late_end", "exiting")),
             *((name, "<u4") for name in ("creator", "waker", "waker_cpu", "first", "interpreters")),
-            *((name, "<u8") for name in ("on_file", "on_mark", "on_object", "fault", "made_in")),
+            *(
+                (name, "<u8")
+                for name in (
+                    *("on_file", "on_mark", "on_object", "fault"),
+                    *("inner_fault", "inner_regs", "inner_ip", "made_in"),
+                )
+            ),
         ]
     )
 
