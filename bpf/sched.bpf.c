@@ -307,8 +307,11 @@ static __always_inline void capture_stacks(void *ctx, struct task_struct *prev, 
 	t->key.kstack = 0;
 	t->key.object = 0;
 	t->end = WALK_COMPLETE;
-	if (wait_objects && may_be_on_object(t->key.state))
+	if (wait_objects && may_be_on_object(t->key.state)) {
+		if (task_regs && t->inner_fault)
+			note_context(ctx);
 		t->key.object = object_of_wait(t);
+	}
 	record = bpf_map_lookup_elem(&stack_scratch, &slot);
 	if (!record)
 		return;

@@ -15,6 +15,17 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
+const volatile bool creation_stacks;
+
+/* Whether the memory for a walk is in use: other threads of a core can create one before such a walk is done. */
+struct fork_walkers {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u32);
+};
+struct fork_walkers fork_walkers SEC(".maps");
+
 /* A new process has its parent's mappings, and interpreter. */
 static __always_inline void inherit_space(u32 parent, u32 child)
 {
@@ -31,12 +42,58 @@ static __always_inline void inherit_space(u32 parent, u32 child)
 		bpf_map_update_elem(&python_spaces, &child, python, BPF_ANY);
 }
 
+#define CLONE_CODE 12
+
+/* Whether the code at `ip` is the end of a function that has called clone, and pushed nothing: it returns if the call's
+ * result is positive. Both glibc's (sysdeps/unix/sysv/linux/x86_64/clone.S, clone3.S) have no unwind rules from their
+ * system call on, as these would be wrong in the child; musl's (src/thread/x86_64/clone.s) has none at all. */
+static __always_inline bool returns_at_once(u64 ip)
+{
+	u8 code[CLONE_CODE], at;
+
+	if (bpf_probe_read_user(code, sizeof(code), (void *)ip))
+		return false;
+	/* test %rax,%rax; jl …; je …; ret */
+	if (code[0] == 0x48 && code[1] == 0x85 && code[2] == 0xc0 && code[3] == 0x7c && code[5] == 0x74)
+		return code[7] == 0xc3;
+	/* test %eax,%eax; jne to a ret */
+	if (code[0] != 0x85 || code[1] != 0xc0 || code[2] != 0x75)
+		return false;
+	return !bpf_probe_read_user(&at, sizeof(at), (void *)(ip + 4 + code[3])) && at == 0xc3;
+}
+
+/* The id of the user stack of the current task, which creates a thread of its process `tgid`. */
+static __always_inline u64 creation_stack(struct task_struct *current, u32 tgid)
+{
+	u32 slot = CONTEXT_FORK, zero = 0, *busy;
+	struct stack_record *record = bpf_map_lookup_elem(&stack_scratch, &slot);
+	u64 ip, sp, bp, caller, id;
+	u16 cs;
+	u8 end;
+
+	cs = task_registers(task_regs ? bpf_get_current_task_btf() : current, &ip, &sp, &bp);
+	if (cs == USER_CS && returns_at_once(ip) && !bpf_probe_read_user(&caller, sizeof(caller), (void *)sp)) {
+		ip = caller;
+		sp += sizeof(caller);
+	}
+	busy = bpf_map_lookup_elem(&fork_walkers, &zero);
+	if (!record || !busy)
+		return 0;
+	if (__sync_val_compare_and_swap(busy, 0, 1)) {
+		count(LOST_MAKERS);
+		return 0;
+	}
+	id = walk_user(CONTEXT_FORK, cs, ip, sp, bp, tgid, true, record, &end);
+	__sync_lock_test_and_set(busy, 0);
+	return id;
+}
+
 static __always_inline int on_fork(struct task_struct *parent, struct task_struct *child, bool trusted)
 {
 	u32 tgid = TASK_FIELD(trusted, child, tgid);
 	struct origin key = { .state = WAIT_NEW };
 	struct thread *creator, *t;
-	u64 now;
+	u64 now, made_in = 0;
 
 	if (!running() || tgid == self_tgid)
 		return 0;
@@ -48,6 +105,9 @@ static __always_inline int on_fork(struct task_struct *parent, struct task_struc
 		if (!follow_children && (u32)TASK_FIELD(trusted, parent, tgid) != tgid)
 			return 0;
 	}
+	if (creation_stacks && user_stacks && (u32)TASK_FIELD(trusted, parent, tgid) == tgid &&
+	    !is_shed(SHED_WAKER_STACKS))
+		made_in = creation_stack(parent, tgid);
 	now = bpf_ktime_get_ns();
 	t = new_thread(child, trusted, SLOT_FORK, now, PHASE_RUNNABLE, &key);
 	if (t) {
@@ -55,6 +115,7 @@ static __always_inline int on_fork(struct task_struct *parent, struct task_struc
 		 * child does not run yet, so there is no other writer. */
 		begin_thread(t, child, trusted, now, PHASE_RUNNABLE, &key);
 		t->creator = TASK_FIELD(trusted, parent, pid);
+		t->made_in = made_in;
 		prepare_wakeups(child, trusted);
 	}
 	return 0;
@@ -95,6 +156,7 @@ static __always_inline int on_exec(struct task_struct *task, u32 old_tid, bool t
 	t->key.tid = TASK_FIELD(trusted, task, pid);
 	t->key.ustack = 0;
 	t->key.kstack = 0;
+	t->made_in = 0;
 	r = bpf_ringbuf_reserve(&records, sizeof(*r), 0);
 	if (!r) {
 		count(LOST_RECORDS);

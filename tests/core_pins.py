@@ -3,10 +3,12 @@ with."""
 
 from __future__ import annotations
 
+from pool_profiles import add_pool, no_pools
 from processes import pools
 from processes import process as add_process
 from processes import profile as no_waits
 from processes import threads as add_threads
+from stallscope.converters.facts.pools import pools_of
 from stallscope.converters.facts.teams import teams_of
 from stallscope.converters.model.neighbours import Neighbour
 from stallscope.converters.model.processes import CpuLimit
@@ -125,3 +127,32 @@ def peer_that_uses(cores: float) -> str:
 def is_team(x: float) -> bool:
     """Whether so many threads that run one function for a library are a team."""
     return bool(teams_of(facts_of(with_teams({"f._omp_fn.0": round(x)}))))
+
+
+def fed_apart(x: float) -> bool:
+    """Whether two pools from before the trace are told apart, of whose waits for work one place ends this share."""
+    made = no_pools()
+    for most, less in (("read", "write"), ("write", "read")):
+        add_pool(made, 2, creator=0, fed={most: x, less: 1 - x})
+    return len(pools_of(facts_of(made))) == 2
+
+
+def is_pool_member(x: float) -> bool:
+    """Whether a pool is named that has this share of a crowd's time."""
+    made = no_pools()
+    wants = (8, 8, 16 * x / (1 - x))
+    for number, each in enumerate(wants):
+        add_pool(made, 2, name=f"p{number}x-{{}}", wants=each / 1.1)
+    (found,) = crowds.find(facts_of(made))
+    assert isinstance(found.detail, crowds.Crowd)
+    return len(found.detail.pools) == 3
+
+
+def made_in(x: float) -> tuple[str, ...]:
+    """The place where threads that are made anew are created, if this share of them is created in one."""
+    made = pools(number=1000)
+    for i, times in enumerate(made.threads[1:]):
+        times.made_in = ("main", "call") if i < 1000 * x else ("main", "other")
+    (found,) = pool_anew.find(facts_of(made))
+    assert isinstance(found.detail, pool_anew.Pool)
+    return found.detail.made_in

@@ -54,9 +54,10 @@ def busy_host(name: str = "") -> Profile:
     profile.file_locks = [
         replace(SEEN, pid=pid, path=name or SEEN.path, busy=8, waiting=20, owner_pid=300) for pid in (100, 101)
     ]
-    first = profile.threads[0]
+    first, made_in = profile.threads[0], (name or "main", name or "next_epoch")
     profile.threads += [
-        replace(first, tid=900 + i, thread="w", on_cpu=MS, runnable=MS, exited=i < 30, creator=100) for i in range(40)
+        replace(first, tid=900 + i, thread="w", on_cpu=MS, runnable=MS, exited=i < 30, creator=100, made_in=made_in)
+        for i in range(40)
     ]
     limit = CpuLimit(name or "/job_1.slice", 200_000, 100_000, 100, 40, 5 * SECOND)
     profile.processes = [ProcessTimes(100, name or "train", cpus="3", limits=(limit,)), *profile.processes[1:]]

@@ -13,6 +13,7 @@ from processes import threads as add_threads
 from said_pins import beside
 from stallscope.converters.facts.contention import contention_of
 from stallscope.converters.facts.gil import gil_shares
+from stallscope.converters.facts.pools import Pool
 from stallscope.converters.facts.teams import Team
 from stallscope.converters.facts.wait_kinds import PEER
 from stallscope.converters.facts.waits import wait_of
@@ -23,6 +24,7 @@ from stallscope.converters.model.steps import SlowSteps, Spent, StepWait
 from stallscope.converters.model.waits_for import waits_for
 from stallscope.converters.phrases import cores
 from stallscope.converters.phrases.gil import gil_sentence
+from stallscope.converters.phrases.pools import pools
 from stallscope.converters.phrases.sentences import Sentences, all_of_cores
 from stallscope.converters.phrases.steps import slow_steps
 from stallscope.converters.phrases.teams import teams
@@ -72,6 +74,11 @@ def names_listed(x: float) -> bool:
 def teams_named(x: float) -> bool:
     found = [Team(1, f"f{i}", "libgomp", frozenset((1, 2)), 1) for i in range(round(x))]
     return "more" not in teams(found)
+
+
+def pools_named(x: float) -> bool:
+    found = [Pool(1, "app", f"w{i}", "f", (), (), 2, frozenset((1, 2)), 0, 9, 1, 1) for i in range(round(x))]
+    return "more" not in pools(found)
 
 
 def processes_named(x: float) -> bool:

@@ -19,6 +19,7 @@ SHARED_PROBES = {
     "gil": "Python's interpreter lock, for the commands that show waits",
     "locks": "locks, for trace-wakeup",
     "faults": "addresses of page faults, for what waits are on",
+    "file_locks": "requests for locks on files that the kernel has refused",
     "python_steps": "calls of Python functions, for --step",
     "sched": "the scheduler's events, for every measure",
     "timeline": "the scheduler's events one by one, for the commands that write a timeline",

@@ -143,7 +143,8 @@ struct waiting_call {
 	u32 tid;
 	u32 slot; /* enum object_slot */
 	u32 pad;
-	u64 fault; /* address of the page fault in which it waits instead; 0: it is in a system call */
+	u64 fault;   /* address of the page fault in which it waits instead; 0: it is in none */
+	u64 context; /* of the program: how deep the thread is in the kernel's stack; 0: not known */
 };
 
 /* Too large for the BPF stack. One for switches, one for the iterator, which they interrupt. */
@@ -497,6 +498,8 @@ __weak u64 describe_file(struct object_work *work, u64 at, u32 fd)
 	id = hash_object(record);
 	if (record->magic == ANON_INODE) /* all of them share one inode */
 		id = mix(mix(id, at), (u64)work->call.tgid << 32 | fd) | 1;
+	if (work->call.fault) /* user space tells what is mapped from the same file behind a descriptor */
+		id = mix(id, 1) | 1;
 	return send_object(record, id);
 }
 
@@ -525,7 +528,7 @@ __weak u64 find_object(struct thread *t, struct object_work *work, u64 at, u32 f
 	if (!t || !work || !file)
 		return 0;
 	inode = BPF_CORE_READ(file, f_inode);
-	mark = file_mark(file, inode);
+	mark = file_mark(file, inode) ^ !!work->call.fault;
 	if (t->on_file != at || t->on_mark != mark) {
 		t->on_object = describe_file(work, at, fd);
 		t->on_file = at;
@@ -578,6 +581,17 @@ static __always_inline struct object_work *object_work(u32 slot, u64 pid_tgid)
 	return work;
 }
 
+/* Notes how deep the current thread, which is switched out, is in the kernel's stack: by the program's context, which is
+ * there. Stored in memory, a pointer becomes a number. */
+static __always_inline void note_context(void *ctx)
+{
+	u32 slot = OBJECT_SCHED;
+	struct object_work *work = bpf_map_lookup_elem(&object_scratch, &slot);
+
+	if (work)
+		*(volatile u64 *)&work->call.context = (u64)ctx;
+}
+
 /* Several descriptors of poll() or select(): one object of each process. */
 __weak u64 describe_several(struct object_work *work)
 {
@@ -604,21 +618,38 @@ static long mapped_there(struct task_struct *task, struct vm_area_struct *area, 
 	return 0;
 }
 
-/* What the current thread waits on in a page fault of user code. Nothing while its address space is being changed, and
+/* What the current thread waits on in a page fault at this address. Nothing while its address space is being changed, and
  * nothing after a fault that came before the trace. */
-__weak u64 object_of_fault(struct thread *t, struct object_work *work)
+__weak u64 object_of_fault(struct thread *t, struct object_work *work, u64 address)
 {
 	struct mapped_file found = {};
 
 	/* Here, too: before 6.8 (2afae08c9dcb), global functions are checked even if nothing calls them. */
 	if (!bpf_core_enum_value_exists(enum bpf_func_id___areas, BPF_FUNC_find_vma___areas))
 		return 0;
-	if (!t || !work || !t->fault)
+	if (!t || !work || !address)
 		return 0;
-	if (bpf_find_vma(bpf_get_current_task_btf(), t->fault, mapped_there, &found, 0))
+	if (bpf_find_vma(bpf_get_current_task_btf(), address, mapped_there, &found, 0))
 		return 0;
-	work->call.fault = t->fault;
+	work->call.fault = address;
 	return found.file ? find_object(t, work, found.file, 0) : describe_memory(work);
+}
+
+/* Whether the current thread is still in its last page fault in the kernel: the registers that were saved then are on the
+ * part of the stack that is in use, and are the same. Other functions may have left them there as they were; user space
+ * compares with the kernel's functions, which it has. */
+static __always_inline bool in_inner_fault(struct thread *t, const struct waiting_call *call)
+{
+	u64 ip = 0;
+
+	if (!t->inner_fault)
+		return false;
+	if (call->context && t->inner_regs > call->context)
+		bpf_probe_read_kernel(&ip, sizeof(ip), &((struct pt_regs *)t->inner_regs)->ip);
+	if (ip == t->inner_ip)
+		return true;
+	t->inner_fault = 0;
+	return false;
 }
 
 /* Whether a wait outside of system calls, of the current thread, can be asked for. */
@@ -637,7 +668,9 @@ static __always_inline u64 object_of(struct thread *t, struct object_work *work,
 	if (!called_with(&work->call, regs))
 		return 0;
 	if (work->call.number == NO_CALL)
-		return finds_areas(&work->call) ? object_of_fault(t, work) : 0;
+		return finds_areas(&work->call) ? object_of_fault(t, work, t->fault) : 0;
+	if (finds_areas(&work->call) && in_inner_fault(t, &work->call))
+		return object_of_fault(t, work, t->inner_fault);
 	fd = waits_on_descriptor(&work->call);
 	if (fd == SEVERAL)
 		return describe_several(work);

@@ -38,7 +38,7 @@ SHARED u32 stack_generation;
 /* What is left out since the probes cost too much. User space sets the bits while the trace runs; what has begun by then
  * ends as usual. Mirrored in tracers/engines/ebpf/shedding.py. */
 enum shed_bit {
-	SHED_WAKER_STACKS = 1, /* where threads wake others */
+	SHED_WAKER_STACKS = 1, /* where threads wake others, or create them */
 	SHED_WAKERS = 2,
 	SHED_LOCKS = 4,
 	SHED_IOCTLS = 8,
@@ -177,6 +177,7 @@ enum context {
 	CONTEXT_CALL,	/* at the entry or the return of a function */
 	CONTEXT_SYSCALL,
 	CONTEXT_LOCK,  /* where the kernel has waited for a lock, and may sleep */
+	CONTEXT_FORK,  /* where a thread is created; with preemption on, too */
 	CONTEXT_EVENT, /* at what the user named; its program says whether the memory is free */
 	CONTEXTS,
 };

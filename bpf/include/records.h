@@ -117,6 +117,12 @@ struct thread {
 	u64 on_mark;
 	u64 on_object;
 	u64 fault; /* address of its last page fault in user code: see faults.bpf.c */
+	/* Its last page fault in the kernel, on memory of the program: the address, where the registers were saved on the
+	 * kernel's stack, and the instruction. */
+	u64 inner_fault;
+	u64 inner_regs;
+	u64 inner_ip;
+	u64 made_in; /* user stack of the thread that created it, of the same process; 0: not known */
 };
 
 #define WOKEN_BY_INTERRUPT (1U << 31) /* the thread was only interrupted, and did not wake the other one */
@@ -335,6 +341,7 @@ enum counter {
 	PYTHON_STACKS_FAILED, /* not, or only partly, readable */
 	NEW_GIL_WAITS,	      /* … of waits for Python's interpreter lock */
 	LOST_OBJECTS,	      /* files and sockets without room in the table of known ones */
+	LOST_MAKERS,	      /* threads whose creation has no stack: another program used the memory for it */
 	COUNTERS,
 };
 

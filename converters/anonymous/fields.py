@@ -54,6 +54,7 @@ _NAMES = {parts.PROCESS: _PROCESS, parts.THREAD: _THREAD}
 RULES: dict[tuple[str, str], Rule] = {
     **{place: _NAMES[what] for place, what in parts.TEXTS.items() if what in _NAMES},
     ("ThreadTimes", "blocked"): _STATE,
+    ("ThreadTimes", "made_in"): _NAME,
     ("ProcessTimes", "cpus"): _NUMBER,
     ("Neighbour", "cpus"): _NUMBER,
     ("ProcessTimes", "environment"): _NUMBER,
@@ -109,6 +110,7 @@ RULES: dict[tuple[str, str], Rule] = {
     ("WaitObject", "kind"): _WORD,
     ("WaitObject", "name"): _made("file"),
     ("WaitObject", "filesystem"): _made("filesystem"),
+    ("WaitObject", "source"): _made("source"),
     ("WaitObject", "device"): _NUMBER,
     ("WaitObject", "local"): _made("address"),
     ("WaitObject", "remote"): _made("address"),

@@ -60,6 +60,7 @@ def _thread(old: ThreadTimes, new: ThreadTimes) -> ThreadTimes | None:
         blocked={state: old.blocked.get(state, 0) + new.blocked.get(state, 0) for state in states},
         switches=old.switches + new.switches,
         creator=old.creator,
+        made_in=old.made_in,
     )
 
 

@@ -24,6 +24,7 @@ from .group_limits import limit_of, memory_limit
 from .identity import kernel_ids
 from .memory_waits import OF_MEMORY
 from .runs import Runs
+from .server_waits import OF_SERVERS
 from .started import Started
 from .thread_names import name_pattern, thread_pattern
 from .thread_roles import ThreadRoles, only_waits
@@ -94,7 +95,7 @@ class Facts:
         self.runs, self.neighbours, self.recorded = beside.runs, beside.neighbours, beside.recorded
         self.steps, self.ranks, self.started = beside.steps, beside.ranks, beside.started
         self.file_locks, self.group_limits = beside.file_locks, beside.group_limits
-        self.objects: Objects = {**beside.objects, **OF_MEMORY}
+        self.objects: Objects = {**beside.objects, **OF_MEMORY, **OF_SERVERS}
         self.labels, self.origins = beside.labels, beside.origins
         self.slices, self.collectives = beside.slices, beside.collectives
         self.pids_moving = frozenset(pid for pid, tid in threads if (pid, tid) not in roles.still)

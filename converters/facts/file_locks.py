@@ -10,9 +10,18 @@ from typing import Any, NamedTuple
 from ..base.text import json_text
 from ..model.file_locks import FileLock
 from . import thresholds
+from .wait_functions import LOCK_OF_FILE, LOCKS_BY_TIMER
+from .waits import Wait
 
 CALLS = frozenset(("flock", "fcntl"))
 """System calls that wait for such locks."""
+_POLLED = frozenset((LOCK_OF_FILE, *LOCKS_BY_TIMER))
+"""Locks that are asked for again and again: those of SQLite's databases are locks on their files, too."""
+
+
+def is_for_file(wait: Wait) -> bool:
+    """Whether a wait for a lock is for one on a file: in the kernel, or asleep between two requests."""
+    return wait.call in CALLS or wait.lock in _POLLED
 
 
 class FileHolder(NamedTuple):

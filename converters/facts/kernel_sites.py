@@ -51,13 +51,14 @@ def is_system_call(name: str) -> bool:
 
 
 def system_call_of(kernel: Sequence[Frame]) -> str:
-    """``ioctl`` of ``__x64_sys_ioctl``; ``page fault``; "" when neither is on the stack."""
+    """``ioctl`` of ``__x64_sys_ioctl``; ``page fault``, also in a system call; "" when neither is on the stack."""
+    found = ""
     for frame in kernel:
         if frame.name in PAGE_FAULT:
             return "page fault"
-        if match := _SYSCALL.match(frame.name):
-            return match.group(1)
-    return ""
+        if not found and (match := _SYSCALL.match(frame.name)):
+            found = match.group(1)
+    return found
 
 
 def kernel_wait_of(kernel: Sequence[Frame]) -> str:

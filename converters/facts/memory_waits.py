@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from ..model import Stack
 from ..model.wait_objects import LIMIT, RECLAIM, SWAP, WaitObject
 from .kernel_sites import PAGE_FAULT, is_system_call
@@ -24,15 +26,19 @@ _FUNCTIONS = {
 """Functions in which, and below which, the kernel waits for memory."""
 
 
-def waits_on(stack: Stack, number: int) -> int:
+def waits_on(stack: Stack, number: int, mapped: Container[int] = ()) -> int:
     """The number of what a wait is on. ``number``: that of its system call's descriptor or its page fault; 0: unknown.
+    ``mapped``: numbers of what page faults were on.
 
-    In a page fault of the kernel itself, on memory that a program has passed to a system call, it is unknown: the
-    descriptor is not what is waited for.
+    In a page fault of the kernel itself, on memory that a program has passed to a system call, the descriptor is not
+    what is waited for; and what was mapped where a fault was is nothing for which the system call waits later.
     """
     kernel = [frame.name for frame in stack if frame.kind == "kernel"]
     for name in reversed(kernel):
         if name in _FUNCTIONS:
             return _FUNCTIONS[name]
-    faults = not PAGE_FAULT.isdisjoint(kernel)
-    return 0 if number and faults and any(map(is_system_call, kernel)) else number
+    if not number or not kernel:
+        return number
+    if PAGE_FAULT.isdisjoint(kernel):
+        return 0 if number in mapped else number
+    return 0 if number not in mapped and any(map(is_system_call, kernel)) else number

@@ -103,7 +103,7 @@ HANDS_ON = Threshold(
 CROWD_WAITS = Threshold(0.2, "share of the time in which they could run", "Shorter waits for a core do not matter.")
 CROWD_CORE = Threshold(0.05, "cores", "Less waiting for a core, over all threads, does not matter.")
 TEAM = Threshold(2, "threads", "One thread alone shares its work with nobody.")
-CROWD_MEMBER = Threshold(0.05, "share of the crowd's time", "Programs with less are not named among a crowd.")
+CROWD_MEMBER = Threshold(0.05, "share of the crowd's time", "Programs, and pools, with less are not named.")
 MATTERS_FOR_HOST = Threshold(
     0.02, "share of all running and waiting for a core", "A small process' problem is none of the host's."
 )
@@ -116,6 +116,7 @@ THROTTLED = Threshold(0.02, "share of the quota's periods, or of the trace", "St
 ANEW_PER_SECOND = Threshold(50, "threads created per second", "Fewer new threads cost little.")
 ANEW_THREADS = Threshold(20, "threads", "So many in all, to be no coincidence.")
 ANEW_CORES = Threshold(0.3, "cores", "Short-lived processes that together use, or want, less cost little.")
+ANEW_IN = Threshold(0.9, "share of the threads", "If fewer were created in one place, it is one of several.")
 ANEW_LIFE = Threshold(0.2, "share of the trace", "A pool's threads that live for longer are kept, not made anew.")
 
 # Running.
@@ -301,6 +302,7 @@ INNERMOST = Limit(4, "frames", "A function that waits for one peer, or takes a l
 TOLD_APART = Limit(2, "threads", "More of a larger number are not named by id.")
 NAMES_LISTED = Limit(3, "names", "More are counted.")
 TEAMS_NAMED = Limit(3, "teams of threads", "More are in the JSON.")
+POOLS_NAMED = Limit(3, "pools of threads", "More are in the JSON.")
 PROCESSES_NAMED = Limit(3, "names of processes", "More are others.")
 VALUES_NAMED = Limit(3, "values of a variable", "More are others.")
 PHASES_TOLD = Limit(3, "phases of a process", "More are no story: the strip shows them.")

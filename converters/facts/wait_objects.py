@@ -144,7 +144,7 @@ def on_json(on: On | None) -> dict[str, Any] | None:
     if on is None:
         return None
     what = on.what
-    texts = ("kind", "name", "filesystem", "device", "local", "remote")
+    texts = ("kind", "name", "filesystem", "source", "device", "local", "remote")
     return {
         **{name: json_text(text) for name in texts if (text := getattr(what, name))},
         **({"inode": what.inode} if what.inode else {}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Container
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
@@ -13,6 +14,7 @@ from ..model.states import OTHER, RUNNABLE, RUNNING
 from ..model.wait_objects import LABEL
 from .identity import is_sum
 from .memory_waits import waits_on
+from .server_waits import server_of
 from .shared_frames import Shared, shared_frames
 from .stacks import Stacks
 from .wait_sites import site_of
@@ -221,7 +223,7 @@ def add_up_waits(profile: Profile, threads: dict[Thread, ThreadTimes]) -> Sums:
     waits = (
         (wakers.own(sample.stack), sample.values[time]) for sample in profile.samples if known.of(sample.labels).is_wait
     )
-    places = _Places(shared_frames(waits))
+    places = _Places(shared_frames(waits), {each.id for each in profile.objects if each.mapped})
     peers = {each.id: {peer.pid for peer in each.peers} for each in profile.objects if each.peers}
     for sample in profile.samples:
         of = known.of(sample.labels)
@@ -298,8 +300,9 @@ def _number(label: str | int | None) -> int:
 class _Places:
     """Cached by identity, too: samples share their stacks, and hashing 40 frames costs more than it saves."""
 
-    def __init__(self, shared: Shared) -> None:
-        self._stacks = Stacks(shared)
+    def __init__(self, shared: Shared, mapped: Container[int]) -> None:
+        """``mapped``: ids of what page faults were on."""
+        self._stacks, self._mapped = Stacks(shared), mapped
         self._waits = Waits()
         self._known: dict[str, dict[int, Place]] = defaultdict(dict)
         self._waits_on: dict[tuple[int, int], int] = {}
@@ -310,10 +313,10 @@ class _Places:
         return known.get(id(stack)) or known.setdefault(id(stack), self._find(stack, state))
 
     def waits_on(self, stack: Stack, number: int) -> int:
-        """See `memory_waits.waits_on`."""
+        """See `memory_waits.waits_on`; else the server that the kernel's functions tell."""
         key = id(stack), number
         if key not in self._waits_on:
-            self._waits_on[key] = waits_on(stack, number)
+            self._waits_on[key] = waits_on(stack, number, self._mapped) or server_of(stack)
         return self._waits_on[key]
 
     def _find(self, stack: Stack, state: str) -> Place:

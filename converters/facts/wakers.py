@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ..base.text import json_text
 from ..model import Frame, Sample, Stack
 from ..model.kinds import kind_of_module
+from ..model.samples import Kind
 from ..model.sites import Site
 from ..model.wakers import links, own_part
 from . import thresholds
@@ -92,9 +93,15 @@ class Wakers:
         """Frame with the kind that it has on a stack of its own."""
         known = self._frames.get(id(frame))
         if known is None:
-            kind = kind_of_module(frame.module.path) if frame.module else "kernel"
-            known = self._frames[id(frame)] = frame._replace(kind=kind)
+            known = self._frames[id(frame)] = frame._replace(kind=_kind_of(frame))
         return known
+
+
+def _kind_of(frame: Frame) -> Kind:
+    """Kind of a waker's frame on a stack of its own. Python's functions have a file, and no module."""
+    if frame.module:
+        return kind_of_module(frame.module.path)
+    return "python" if frame.file else "kernel"
 
 
 def waker_pid(sample: Sample) -> int:

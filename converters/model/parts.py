@@ -69,7 +69,7 @@ TEXTS: dict[tuple[str, str], str] = {
     ),
     **dict.fromkeys(
         (
-            ("ThreadTimes", "blocked"),
+            *(("ThreadTimes", name) for name in ("blocked", "made_in")),
             *(("ProcessTimes", name) for name in ("cpus", "environment", "script", "ranks")),
             *(("ProcessOrigin", name) for name in ("executable", "cgroup", "variables", "source")),
             ("CpuLimit", "cgroup"),
@@ -87,7 +87,10 @@ TEXTS: dict[tuple[str, str], str] = {
             ("LockPlace", "frames"),
             *(("FileLock", name) for name in ("kind", "path", "access")),
             ("Neighbour", "cpus"),
-            *(("WaitObject", name) for name in ("kind", "name", "filesystem", "device", "local", "remote", "does")),
+            *(
+                ("WaitObject", name)
+                for name in ("kind", "name", "filesystem", "source", "device", "local", "remote", "does")
+            ),
             *(("GroupLimit", name) for name in ("cgroup", "kind", "name", "devices")),
             *(("ObjectPeer", name) for name in ("kind", "address")),
             ("GilThread", "frames"),

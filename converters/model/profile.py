@@ -59,6 +59,8 @@ class ThreadTimes:
     count: int = 1
     """Number of threads whose times are added up: 1, or threads that ended, and have one name. ``tid`` is then 0, and
     ``pid``, too, if they are of several processes. `pid_life` and `tid_life` then only tell groups apart."""
+    made_in: tuple[str, ...] = ()
+    """Functions in which another thread of its process created it, as in `Site.frames`; () if that is not known."""
 
 
 @dataclass(slots=True)

@@ -14,9 +14,16 @@ FILE, FOLDER, DEVICE, TERMINAL, PIPE = "file", "folder", "device", "terminal", "
 TCP, UDP, UNIX, SOCKET = "TCP", "UDP", "Unix socket", "socket"
 EVENTS, OTHER = "events", "other"
 MEMORY, SWAP, LIMIT, RECLAIM = "memory", "swap", "memory limit", "free memory"
+NFS_SERVER, FUSE_SERVER = "NFS server", "FUSE server"
 """Kinds. `SOCKET`: of another family; `EVENTS`: an epoll descriptor with several targets; `OTHER`: an eventfd, a timer
 …; `MEMORY`: memory of a process that no file is mapped to; the others are told by the kernel's functions alone: `SWAP`:
-memory that is read back; `LIMIT`: memory of a control group at its limit; `RECLAIM`: of a host that has too little."""
+memory that is read back; `LIMIT`: memory of a control group at its limit; `RECLAIM`: of a host that has too little;
+`NFS_SERVER`, `FUSE_SERVER`: who answers for a file system, where the file is not known."""
+SERVED = {"nfs": "NFS", "nfs4": "NFS", "fuse": "FUSE", "fuseblk": "FUSE", "9p": "9P", "cifs": "SMB", "smb3": "SMB",
+          "smb": "SMB", "smb2": "SMB", "ceph": "Ceph", "lustre": "Lustre", "gpfs": "GPFS", "afs": "AFS",
+          "beegfs": "BeeGFS"}  # fmt: skip
+"""Types of file systems that a server or another process answers for, and their usual names. A type of FUSE goes on
+behind a point: ``fuse.sshfs``."""
 NETWORK = (TCP, UDP)
 WITH_ENDS = (PIPE, UNIX, TCP, UDP)
 """Kinds that have another end."""
@@ -81,6 +88,11 @@ class WaitObject:
     """Maximum of these; 0: it is not known."""
     peers: list[ObjectPeer] = field(default_factory=list)
     """Processes to which `EVENTS` have connections, those with most first; at most `MOST_PEERS`."""
+    mapped: bool = False
+    """Whether it is mapped where a page fault was, and not what a descriptor is for. False in old captures."""
+    source: str = ""
+    """Source of the mount, of file systems of `SERVED`: ``nas:/export``, ``user@host:`` (hostile); "" if it is not
+    known, of others, and in old captures."""
 
     @property
     def is_full(self) -> bool:

@@ -11,6 +11,7 @@ from ..rules.crowd import Crowd, shown
 from ..rules.pool_anew import Pool
 from ..rules.processes_anew import Started
 from ..rules.quota import Throttled
+from .pools import made_in, pools
 from .teams import teams
 from .words import listed
 
@@ -34,7 +35,7 @@ def crowd(found: Crowd) -> str:
     assert group.wanted is not None and group.allowed is not None
     names = [*found.names, *(["others"] if found.more else [])]
     whom = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
-    told = f" {teams(found.teams)}" if found.teams else ""
+    told = "".join(f" {each}" for each in (teams(found.teams), pools(found.pools, bool(found.teams))) if each)
     if found.others_have_cores:
         takers = ", ".join(f"{name} {used:.1f}" for name, used in found.takers)
         others = f"Others have most of the cores{f' ({takers})' if takers else ''}"
@@ -76,6 +77,7 @@ def pool_anew(pool: Pool) -> str:
     """``train makes its threads anew all the time: …``"""
     creators = pool.creators
     by = f" by {_creator(next(iter(creators)))}" if len(creators) == 1 and "" not in creators else ""
+    by += made_in(pool.made_in)
     return (
         f"{pool.process} makes its threads anew all the time: {pool.threads * SECOND / pool.trace:,.0f} threads named "
         f"{pool.thread} a second are created{by} and end after {duration(pool.wall // pool.threads)} on average. "

@@ -15,7 +15,11 @@ CAREFUL = "Careful: "
 _MILLION, _NSEC = 1_000_000, 1_000_000_000
 _PARTS = {"waits": "switches of threads", "tracer": "the tracer itself"}
 """Parts of the cost whose names would not be understood."""
-_SHED = {"waker stacks": "where wakers are", "wakers": "who ends waits", "page faults": "what page faults are on"}
+_SHED = {
+    "waker stacks": "where wakers and creators of threads are",
+    "wakers": "who ends waits",
+    "page faults": "what page faults are on",
+}
 """Words for what is left out, if they are not the measure's name."""
 
 

@@ -19,6 +19,7 @@ from ..model.wait_objects import (
     NETWORK,
     PIPE,
     RECLAIM,
+    SERVED,
     SWAP,
     TERMINAL,
     UDP,
@@ -28,10 +29,6 @@ from ..model.wait_objects import (
 )
 from ..model.wait_objects import READS as OTHERS_READ
 
-_REMOTE = {"nfs": "NFS", "nfs4": "NFS", "fuse": "FUSE", "fuseblk": "FUSE", "9p": "9P", "cifs": "SMB", "smb3": "SMB",
-           "smb": "SMB", "smb2": "SMB", "ceph": "Ceph", "lustre": "Lustre", "gpfs": "GPFS", "afs": "AFS",
-           "beegfs": "BeeGFS"}  # fmt: skip
-"""File systems that a server or another process answers for, and their usual names."""
 _PATHS = (FILE, FOLDER, DEVICE, TERMINAL)
 _MEMORY = (MEMORY, SWAP, LIMIT, RECLAIM)
 _OF_MEMORY = {
@@ -51,7 +48,7 @@ def on(found: On | None, own: frozenset[int] = frozenset()) -> str:
     if what.kind in _MEMORY:
         return _of_memory(found)
     if what.kind in _PATHS:
-        return _of_path(found) + (_of_disk(found.limit) if found.limit else "")
+        return _of_path(found, own) + (_of_disk(found.limit) if found.limit else "")
     if what.kind == PIPE:
         return _of_pipe(what, own)
     if what.kind in NETWORK or what.kind == UNIX:
@@ -59,11 +56,12 @@ def on(found: On | None, own: frozenset[int] = frozenset()) -> str:
     return ""
 
 
-def _of_path(found: On) -> str:
+def _of_path(found: On, own: frozenset[int]) -> str:
     what = found.what
+    served = f", which {_whom(what, own)} {'serve' if _are_several(what) else 'serves'}" if what.ends else ""
     if not what.name:
-        return f" of a file on {_server(what)}" if _server(what) else ""
-    server = f" ({_server(what)})" if _server(what) else ""
+        return f" of a file on {_server(what)}{served}" if _server(what) else ""
+    server = f" ({_server(what)}{served})" if _server(what) else ""
     if found.folder and found.number > 1:
         return f" of {count(found.number)} files in {found.folder}{server}"
     before = "the terminal " if what.kind == TERMINAL else ""
@@ -100,9 +98,15 @@ def _of_disk(limit: GroupLimit) -> str:
 
 
 def _server(what: WaitObject) -> str:
-    """``NFS``, ``FUSE sshfs``; "" for a file system of this kernel."""
+    """``NFS nas:/export``, ``FUSE sshfs user@host:``; "" for a file system of this kernel."""
     kind, _, name = what.filesystem.partition(".")
-    return f"{_REMOTE[kind]} {name}".rstrip() if kind in _REMOTE else ""
+    # Who has no source to tell of often gives the name again.
+    source = what.source if what.source not in (kind, name, "none") else ""
+    return " ".join(filter(None, (SERVED[kind], name, source))) if kind in SERVED else ""
+
+
+def _are_several(what: WaitObject) -> bool:
+    return len(what.ends) + what.more_ends > 1
 
 
 def _of_pipe(what: WaitObject, own: frozenset[int]) -> str:
@@ -110,7 +114,7 @@ def _of_pipe(what: WaitObject, own: frozenset[int]) -> str:
         return f" of the pipe {what.name}"
     if not what.ends:
         return " of a pipe" if what.does else ""
-    whom, several = _whom(what, own), len(what.ends) + what.more_ends > 1
+    whom, several = _whom(what, own), _are_several(what)
     if what.does == OTHERS_READ:
         return f" to a pipe that {whom} {'read' if several else 'reads'}"
     return f" from a pipe into which {whom} {'write' if several else 'writes'}"

@@ -3,16 +3,18 @@
 It is one JSON object with ``version``, ``title``, ``host``, ``lost``, ``threads`` (the fields of ThreadTimes),
 ``processes`` (those of ProcessTimes, except the script and the ranks; omitted if there are none), ``calls`` and
 ``shared`` (those of CallTimes and SharedCall, its dictionaries as lists; omitted if there are none), ``call_ioctls``,
-``copies``, ``answers``, ``locks``, ``file_locks``, ``gil``, ``neighbours``, ``objects``, ``group_limits``, ``origins``,
-``slices``, ``pressure``, ``interrupts``, ``core_threads``, ``gpus``, ``steps``, ``found_steps`` and ``collectives``
-(those of CallIoctls, Copies, AskedValues, LockTimes, FileLock, GilTimes, Neighbour, WaitObject, GroupLimit,
-ProcessOrigin, ThreadSlices, Pressure, Interrupts, CoreThread, Gpu, Steps and Collectives; omitted if there are none),
-``scripts`` and ``ranks`` (one per process; omitted if there are none), ``lives`` (of threads and of processes: the
-index, and the fields with a default, of those that have other values; omitted if none has), ``display`` (how the answer
-was shown; omitted if it was not), ``value_types`` (``[name, unit, aggregate, label key]``, the key "" for a sum),
-``generated`` (the comments for people, which load() removes again), ``remarks`` (those of the comments that are codes,
-with their places; omitted if there are none), ``critical`` (only of a profile that is inside another one: the path of
-which the answer tells) and ``foreign`` (whether the profile has `Details`).
+``copies``, ``answers``, ``locks``, ``file_locks``, ``gil``, ``neighbours``, ``objects``, ``group_limits``,
+``origins``, ``slices``, ``pressure``, ``interrupts``, ``core_threads``, ``gpus``, ``steps``, ``found_steps`` and
+``collectives`` (those of CallIoctls, Copies, AskedValues, LockTimes, FileLock, GilTimes, Neighbour, WaitObject,
+GroupLimit, ProcessOrigin, ThreadSlices, Pressure, Interrupts, CoreThread, Gpu, Steps and Collectives; omitted if there
+are none), ``scripts`` and ``ranks`` (one per process; omitted if there are none), ``lives`` (of threads and of
+processes: the index, and the fields with a default, of those that have other values; omitted if none has), ``display``
+(how the answer was shown; omitted if it was not), ``value_types`` (``[name, unit, aggregate, label key]``, the key ""
+for a sum), ``generated`` (the comments for people, which load() removes again), ``remarks`` (those of the comments
+that are codes, with their places; omitted if there are none), ``made_in`` (where threads were created: ``places``,
+each a list of functions, and ``of``, each the index of a thread and of its place; omitted if there are none),
+``critical`` (only of a profile that is inside another one: the path of which the answer tells) and ``foreign``
+(whether the profile has `Details`).
 Files of version 0.1 have it in their last comment, behind the word ``stallscope:``.
 """
 
@@ -20,8 +22,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, asdict, fields, replace
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import asdict, fields, replace
+from functools import partial
+from typing import Any, NamedTuple
 
 from ..base.errors import StallscopeError
 from ..model import Profile, ThreadTimes, ValueType
@@ -35,18 +38,30 @@ from ..model.processes import LATENCY_BUCKETS, THREAD_VARIABLES, CpuLimit, Proce
 from ..model.ranks import LABELS
 from ..model.sharing import SharedCall
 from ..phrases.remarks import worded
-from . import answers, collectives, display, gpus, group_limits, locks, origins, remarks, slices, steps, wait_objects
+from . import (
+    answers,
+    checks,
+    collectives,
+    display,
+    gpus,
+    group_limits,
+    locks,
+    origins,
+    remarks,
+    slices,
+    steps,
+    threads,
+    wait_objects,
+)
 
 _PREFIX, _VERSION = "stallscope:", 1
-_MOST = 1 << 64
-"""Numbers that are divided stay below this: the result fits into a float."""
 _PLAIN = (
     *("calls", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil"),
     *("neighbours", "objects", "group_limits", "origins", "slices", "pressure", "interrupts", "core_threads", "gpus"),
 )
 _SLACK = 10**9
 """Nanoseconds that a thread may have done beyond twice its time."""
-_Flat = TypeVar("_Flat", CallIoctls, Copies, FileLock, Neighbour, Pressure, Interrupts, CoreThread)
+
 _THREAD_LIVES, _PROCESS_LIVES = ("pid_life", "tid_life", "count"), ("pid_life",)
 """Fields that are 1 in most threads and processes."""
 
@@ -81,6 +96,7 @@ def encode(profile: Profile, columns: list[Column], generated: list[str], *, wit
     }
     # Scripts and lives are apart: versions that do not know them refuse other fields of a thread or process.
     lives = {"threads": _taken_out(meta["threads"], _THREAD_LIVES)}
+    made_in = threads.taken_out(meta["threads"])
     if profile.processes:
         meta["processes"] = [asdict(process) for process in profile.processes]
         scripts = [entry.pop("script") for entry in meta["processes"]]
@@ -103,6 +119,7 @@ def encode(profile: Profile, columns: list[Column], generated: list[str], *, wit
         "found_steps": [steps.encoded(each) for each in profile.found_steps],
         "collectives": [asdict(each) for each in profile.collectives],
         "remarks": remarks.encoded(profile.comments),
+        "made_in": made_in,
         "critical": _path(profile) if with_path else None,
     }
     meta |= {name: entry for name, entry in others.items() if entry}
@@ -130,18 +147,18 @@ def _taken_out(entries: list[dict[str, Any]], names: Sequence[str]) -> list[list
 
 
 def _put_back(lives: Any, entries: Sequence[ThreadTimes] | Sequence[ProcessTimes], names: Sequence[str]) -> None:
-    for each in _list(lives):
-        i, *numbers = map(_integer, _list(each))
-        _require(0 <= i < len(entries) and len(numbers) == len(names) and min(numbers) > 0, "lives")
+    for each in checks.listed(lives):
+        i, *numbers = map(checks.integer, checks.listed(each))
+        checks.require(0 <= i < len(entries) and len(numbers) == len(names) and min(numbers) > 0, "lives")
         for name, number in zip(names, numbers, strict=True):
             setattr(entries[i], name, number)
 
 
 def _put_ranks(ranks: list[Any], processes: Sequence[ProcessTimes]) -> None:
-    _require(len(ranks) in (0, len(processes)), "ranks")
+    checks.require(len(ranks) in (0, len(processes)), "ranks")
     for entry, process in zip(ranks, processes, strict=False):
-        _require(isinstance(entry, dict) and entry.keys() <= {*LABELS}, "ranks")
-        process.ranks = {label: _text(value) for label, value in entry.items()}
+        checks.require(isinstance(entry, dict) and entry.keys() <= {*LABELS}, "ranks")
+        process.ranks = {label: checks.text(value) for label, value in entry.items()}
 
 
 def in_comments(comments: list[str]) -> str | None:
@@ -161,44 +178,27 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
         meta = json.loads(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    _require(isinstance(meta, dict), "object expected")
+    checks.require(isinstance(meta, dict), "object expected")
     _check_version(meta.get("version"))
-    profile.title = _text(meta.get("title", ""))
-    profile.host = _text(meta.get("host", ""))
-    profile.lost = _counts(meta.get("lost", {}))
-    _require(all(0 <= number < _MOST for number in profile.lost.values()), "what was lost")
-    profile.threads = [_thread(entry) for entry in _list(meta.get("threads", []))]
-    processes = _list(meta.get("processes", []))
-    scripts = _list(meta.get("scripts", [""] * len(processes)))
-    _require(len(scripts) == len(processes), "scripts")
-    profile.processes = [_process(entry, _text(script)) for entry, script in zip(processes, scripts, strict=True)]
-    _put_ranks(_list(meta.get("ranks", [])), profile.processes)
+    profile.title = checks.text(meta.get("title", ""))
+    profile.host = checks.text(meta.get("host", ""))
+    profile.lost = checks.counts(meta.get("lost", {}))
+    checks.require(all(0 <= number < checks.MOST for number in profile.lost.values()), "what was lost")
+    profile.threads = [_thread(entry) for entry in checks.listed(meta.get("threads", []))]
+    processes = checks.listed(meta.get("processes", []))
+    scripts = checks.listed(meta.get("scripts", [""] * len(processes)))
+    checks.require(len(scripts) == len(processes), "scripts")
+    profile.processes = [_process(entry, checks.text(script)) for entry, script in zip(processes, scripts, strict=True)]
+    _put_ranks(checks.listed(meta.get("ranks", [])), profile.processes)
     lives = meta.get("lives", {})
-    _require(isinstance(lives, dict), "lives")
+    checks.require(isinstance(lives, dict), "lives")
     _put_back(lives.get("threads", []), profile.threads, _THREAD_LIVES)
+    threads.put_back(meta.get("made_in"), profile.threads)
     _put_back(lives.get("processes", []), profile.processes, _PROCESS_LIVES)
-    profile.calls = [_call(entry) for entry in _list(meta.get("calls", []))]
-    profile.shared = [_shared(entry) for entry in _list(meta.get("shared", []))]
-    profile.call_ioctls = [_flat(CallIoctls, entry) for entry in _list(meta.get("call_ioctls", []))]
-    profile.neighbours = [_neighbour(entry) for entry in _list(meta.get("neighbours", []))]
-    profile.pressure = [_pressure(entry) for entry in _list(meta.get("pressure", []))]
-    profile.interrupts = [_interrupts(entry) for entry in _list(meta.get("interrupts", []))]
-    profile.core_threads = [_flat(CoreThread, entry) for entry in _list(meta.get("core_threads", []))]
-    profile.gpus = [gpus.decoded(entry) for entry in _list(meta.get("gpus", []))]
-    profile.copies = [_flat(Copies, entry) for entry in _list(meta.get("copies", []))]
-    profile.answers = [answers.decoded(entry) for entry in _list(meta.get("answers", []))]
-    profile.locks = [locks.decoded(entry) for entry in _list(meta.get("locks", []))]
-    profile.file_locks = [_flat(FileLock, entry) for entry in _list(meta.get("file_locks", []))]
-    profile.gil = [locks.decoded_gil(entry) for entry in _list(meta.get("gil", []))]
-    profile.objects = [wait_objects.decoded(entry) for entry in _list(meta.get("objects", []))]
-    profile.origins = [origins.decoded(entry) for entry in _list(meta.get("origins", []))]
-    profile.group_limits = [group_limits.decoded(entry) for entry in _list(meta.get("group_limits", []))]
-    profile.slices = [slices.decoded(entry) for entry in _list(meta.get("slices", []))]
-    profile.steps = [steps.decoded(entry) for entry in _list(meta.get("steps", []))]
-    profile.found_steps = [steps.decoded_found(entry) for entry in _list(meta.get("found_steps", []))]
-    profile.collectives = [collectives.decoded(entry) for entry in _list(meta.get("collectives", []))]
+    for name, read in _LISTS.items():
+        setattr(profile, name, [read(entry) for entry in checks.listed(meta.get(name, []))])
     profile.display = display.decoded(meta["display"]) if meta.get("display") is not None else None
-    for line in _list(meta.get("generated", [])):
+    for line in checks.listed(meta.get("generated", [])):
         if line in profile.comments:
             profile.comments.remove(line)
     remarks.put_back(meta.get("remarks", []), profile.comments)
@@ -206,44 +206,44 @@ def decode(text: str, profile: Profile) -> tuple[list[Column], bool]:
         from . import critical  # it needs numpy
 
         profile.critical, profile.scheduling = critical.decoded(meta["critical"])
-    columns = [_column(entry) for entry in _list(meta.get("value_types"))]
+    columns = [_column(entry) for entry in checks.listed(meta.get("value_types"))]
     profile.value_types = [column.value_type for column in columns]
     return columns, meta.get("foreign") is True
 
 
 def _check_version(version: Any) -> None:
-    if isinstance(version, int) and _VERSION < version < _MOST:
+    if isinstance(version, int) and _VERSION < version < checks.MOST:
         raise StallscopeError(
             f"a newer version of these commands wrote this profile: its data have version {version}, not {_VERSION}",
             "read it with the version that recorded it",
         )
-    _require(version == _VERSION, f"not version {_VERSION}")
+    checks.require(version == _VERSION, f"not version {_VERSION}")
 
 
 def _column(entry: Any) -> Column:
-    _require(isinstance(entry, list) and len(entry) == 4, "value type")
-    name, unit, aggregate, label = map(_text, entry)
-    _require(aggregate in ("sum", "min", "max"), "aggregate")
+    checks.require(isinstance(entry, list) and len(entry) == 4, "value type")
+    name, unit, aggregate, label = map(checks.text, entry)
+    checks.require(aggregate in ("sum", "min", "max"), "aggregate")
     return Column(ValueType(name, unit, aggregate), label)  # type: ignore[arg-type]  # checked above
 
 
 def _thread(entry: Any) -> ThreadTimes:
-    _require(isinstance(entry, dict), "thread")
+    checks.require(isinstance(entry, dict), "thread")
     entry = {"creator": 0} | entry  # missing in files before 0.1
-    _require(entry.keys() == {f.name for f in fields(ThreadTimes)} - {*_THREAD_LIVES}, "thread")
+    checks.require(entry.keys() == {f.name for f in fields(ThreadTimes)} - {*_THREAD_LIVES, "made_in"}, "thread")
     return _possible(
         ThreadTimes(
-            pid=_integer(entry["pid"]),
-            process=_text(entry["process"]),
-            tid=_integer(entry["tid"]),
-            thread=_text(entry["thread"]),
-            wall=_integer(entry["wall"]),
-            on_cpu=_integer(entry["on_cpu"]),
-            runnable=_integer(entry["runnable"]),
-            blocked=_counts(entry["blocked"]),
-            switches=_integer(entry["switches"]),
+            pid=checks.integer(entry["pid"]),
+            process=checks.text(entry["process"]),
+            tid=checks.integer(entry["tid"]),
+            thread=checks.text(entry["thread"]),
+            wall=checks.integer(entry["wall"]),
+            on_cpu=checks.integer(entry["on_cpu"]),
+            runnable=checks.integer(entry["runnable"]),
+            blocked=checks.counts(entry["blocked"]),
+            switches=checks.integer(entry["switches"]),
             exited=bool(entry["exited"]),
-            creator=_integer(entry["creator"]),
+            creator=checks.integer(entry["creator"]),
         )
     )
 
@@ -251,66 +251,72 @@ def _thread(entry: Any) -> ThreadTimes:
 def _possible(thread: ThreadTimes) -> ThreadTimes:
     """Returns this thread. ValueError if it did more than its time allows; clocks of some engines differ a little."""
     done = (thread.on_cpu, thread.runnable, *thread.blocked.values())
-    _require(all(0 <= figure < _MOST for figure in (*done, thread.wall, thread.switches)), "figures of threads")
-    _require(not thread.wall or sum(done) <= 2 * thread.wall + _SLACK, "figures of threads")
+    checks.require(
+        all(0 <= figure < checks.MOST for figure in (*done, thread.wall, thread.switches)), "figures of threads"
+    )
+    checks.require(not thread.wall or sum(done) <= 2 * thread.wall + _SLACK, "figures of threads")
     return thread
 
 
 def _neighbour(entry: Any) -> Neighbour:
-    made = _flat(Neighbour, entry)
+    made = checks.flat(Neighbour, entry)
     cpu_set(made.cpus)  # ValueError if it is no list of cores
     return made
 
 
 def _pressure(entry: Any) -> Pressure:
-    made = _flat(Pressure, entry)
-    _require(made.resource in RESOURCES, "pressure")
+    made = checks.flat(Pressure, entry)
+    checks.require(made.resource in RESOURCES, "pressure")
     return made
 
 
 def _interrupts(entry: Any) -> Interrupts:
     """Interrupts, with the core if it is of one: older captures have no field for it."""
-    _require(isinstance(entry, dict), "interrupts")
+    checks.require(isinstance(entry, dict), "interrupts")
     core = entry.get("core", ALL)
-    core = ALL if core == ALL else _figure(core)
-    made = _flat(Interrupts, {**entry, "core": 0})
-    _require(made.kind in KINDS, "interrupts")
+    core = ALL if core == ALL else checks.figure(core)
+    made = checks.flat(Interrupts, {**entry, "core": 0})
+    checks.require(made.kind in KINDS, "interrupts")
     return replace(made, core=core)
 
 
 def _process(entry: Any, script: str) -> ProcessTimes:
     known = {f.name for f in fields(ProcessTimes)} - {"script", "ranks", *_PROCESS_LIVES}
-    _require(isinstance(entry, dict) and entry.keys() == known, "process")
-    latencies = tuple(map(_integer, _list(entry["latencies"])))
-    _require(len(latencies) in (0, LATENCY_BUCKETS) and all(0 <= waits < _MOST for waits in latencies), "latencies")
-    cpus = _text(entry["cpus"])
+    checks.require(isinstance(entry, dict) and entry.keys() == known, "process")
+    latencies = tuple(map(checks.integer, checks.listed(entry["latencies"])))
+    checks.require(
+        len(latencies) in (0, LATENCY_BUCKETS) and all(0 <= waits < checks.MOST for waits in latencies), "latencies"
+    )
+    cpus = checks.text(entry["cpus"])
     cpu_set(cpus)  # ValueError if it is no list of cores
     environment = entry["environment"]
     if environment is not None:
-        _require(isinstance(environment, dict) and len(environment) <= len(THREAD_VARIABLES), "environment")
-        environment = {name: _text(value) for name, value in environment.items()}
+        checks.require(isinstance(environment, dict) and len(environment) <= len(THREAD_VARIABLES), "environment")
+        environment = {name: checks.text(value) for name, value in environment.items()}
     return ProcessTimes(
-        pid=_integer(entry["pid"]),
-        process=_text(entry["process"]),
+        pid=checks.integer(entry["pid"]),
+        process=checks.text(entry["process"]),
         latencies=latencies,
         cpus=cpus,
-        limits=tuple(_limit(limit) for limit in _list(entry["limits"])),
+        limits=tuple(_limit(limit) for limit in checks.listed(entry["limits"])),
         environment=environment,
         script=script,
     )
 
 
 def _call(entry: Any, *, of_thread: bool = False) -> CallTimes:
-    _require(isinstance(entry, dict) and entry.keys() == {f.name for f in fields(CallTimes)}, "call")
-    latencies = tuple(map(_integer, _list(entry["latencies"])))
-    _require(len(latencies) in (0, BUCKETS), "latencies of calls")
-    errors = _counts(entry["errors"])
-    texts = {key: _text(entry[key]) for key in ("name", "device", "process", "locks", "library", "thread")}
-    numbers = {key: _integer(entry[key]) for key in entry.keys() - texts.keys() - {"latencies", "errors", "threads"}}
+    checks.require(isinstance(entry, dict) and entry.keys() == {f.name for f in fields(CallTimes)}, "call")
+    latencies = tuple(map(checks.integer, checks.listed(entry["latencies"])))
+    checks.require(len(latencies) in (0, BUCKETS), "latencies of calls")
+    errors = checks.counts(entry["errors"])
+    texts = {key: checks.text(entry[key]) for key in ("name", "device", "process", "locks", "library", "thread")}
+    numbers = {
+        key: checks.integer(entry[key]) for key in entry.keys() - texts.keys() - {"latencies", "errors", "threads"}
+    }
     figures = [*latencies, *errors.values(), *numbers.values()]
-    _require(all(0 <= figure < _MOST for figure in figures), "figures of calls")
-    nested = _list(entry["threads"])
-    _require(not (nested and of_thread), "threads of calls")
+    checks.require(all(0 <= figure < checks.MOST for figure in figures), "figures of calls")
+    nested = checks.listed(entry["threads"])
+    checks.require(not (nested and of_thread), "threads of calls")
     threads = [_call(thread, of_thread=True) for thread in nested]
     return CallTimes(**texts, **numbers, latencies=latencies, errors=errors, threads=threads)  # type: ignore[arg-type]
 
@@ -321,67 +327,51 @@ def _shared_fields(call: SharedCall) -> dict[str, Any]:
 
 
 def _shared(entry: Any) -> SharedCall:
-    _require(isinstance(entry, dict) and entry.keys() == {f.name for f in fields(SharedCall)}, "shared call")
-    rows = {key: [tuple(map(_integer, _list(row))) for row in _list(entry[key])] for key in ("turns", "waits")}
-    _require(all(len(row) == size for key, size in (("turns", 2), ("waits", 3)) for row in rows[key]), "turns")
-    numbers = {key: _integer(value) for key, value in entry.items() if key not in ("name", "device", *rows)}
+    checks.require(isinstance(entry, dict) and entry.keys() == {f.name for f in fields(SharedCall)}, "shared call")
+    rows = {
+        key: [tuple(map(checks.integer, checks.listed(row))) for row in checks.listed(entry[key])]
+        for key in ("turns", "waits")
+    }
+    checks.require(all(len(row) == size for key, size in (("turns", 2), ("waits", 3)) for row in rows[key]), "turns")
+    numbers = {key: checks.integer(value) for key, value in entry.items() if key not in ("name", "device", *rows)}
     figures = [*numbers.values(), *(number for each in rows.values() for row in each for number in row)]
-    _require(all(0 <= figure < _MOST for figure in figures), "figures of shared calls")
+    checks.require(all(0 <= figure < checks.MOST for figure in figures), "figures of shared calls")
     return SharedCall(
-        name=_text(entry["name"]),
-        device=_text(entry["device"]),
+        name=checks.text(entry["name"]),
+        device=checks.text(entry["device"]),
         **numbers,
         turns={row[0]: row[1] for row in rows["turns"]},
         waits={row[:2]: row[2] for row in rows["waits"]},  # type: ignore[misc]  # of 3
     )
 
 
-def _flat(kind: type[_Flat], entry: Any) -> _Flat:
-    """An object with fields that are texts, truth values and numbers. Those that have a default may be missing."""
-    types = {field.name: field.type for field in fields(kind)}
-    needed = {field.name for field in fields(kind) if field.default is MISSING}
-    _require(isinstance(entry, dict) and needed <= entry.keys() <= types.keys(), "what calls made")
-    read: dict[str, Callable[[Any], Any]] = {"str": _text, "bool": _truth, "int": _figure}
-    return kind(**{name: read[str(types[name])](value) for name, value in entry.items()})
-
-
 def _limit(entry: Any) -> CpuLimit:
-    _require(isinstance(entry, dict) and entry.keys() == {f.name for f in fields(CpuLimit)}, "limit")
-    numbers = {name: _integer(value) for name, value in entry.items() if name != "cgroup"}
-    _require(all(0 <= number < _MOST for number in numbers.values()) and numbers["period_us"] > 0, "limit")
-    return CpuLimit(_text(entry["cgroup"]), **numbers)
+    checks.require(isinstance(entry, dict) and entry.keys() == {f.name for f in fields(CpuLimit)}, "limit")
+    numbers = {name: checks.integer(value) for name, value in entry.items() if name != "cgroup"}
+    checks.require(all(0 <= number < checks.MOST for number in numbers.values()) and numbers["period_us"] > 0, "limit")
+    return CpuLimit(checks.text(entry["cgroup"]), **numbers)
 
 
-def _counts(value: Any) -> dict[str, int]:
-    _require(isinstance(value, dict), "object expected")
-    return {key: _integer(count) for key, count in value.items()}
-
-
-def _list(value: Any) -> list[Any]:
-    _require(isinstance(value, list), "list expected")
-    return list(value)
-
-
-def _text(value: Any) -> str:
-    _require(isinstance(value, str), "text expected")
-    return str(value)
-
-
-def _integer(value: Any) -> int:
-    _require(isinstance(value, int), "integer expected")
-    return int(value)
-
-
-def _figure(value: Any) -> int:
-    _require(isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST, "figure expected")
-    return int(value)
-
-
-def _truth(value: Any) -> bool:
-    _require(isinstance(value, bool), "truth value expected")
-    return bool(value)
-
-
-def _require(condition: bool, what: str) -> None:
-    if not condition:
-        raise ValueError(what)
+_LISTS: dict[str, Callable[[Any], Any]] = {
+    "calls": _call,
+    "shared": _shared,
+    "call_ioctls": partial(checks.flat, CallIoctls),
+    "neighbours": _neighbour,
+    "pressure": _pressure,
+    "interrupts": _interrupts,
+    "core_threads": partial(checks.flat, CoreThread),
+    "gpus": gpus.decoded,
+    "copies": partial(checks.flat, Copies),
+    "answers": answers.decoded,
+    "locks": locks.decoded,
+    "file_locks": partial(checks.flat, FileLock),
+    "gil": locks.decoded_gil,
+    "objects": wait_objects.decoded,
+    "origins": origins.decoded,
+    "group_limits": group_limits.decoded,
+    "slices": slices.decoded,
+    "steps": steps.decoded,
+    "found_steps": steps.decoded_found,
+    "collectives": collectives.decoded,
+}
+"""How an entry of each list of a profile is read."""

@@ -9,7 +9,7 @@ from ..model.wait_objects import MOST_ENDS, MOST_PEERS, ObjectEnd, ObjectPeer, W
 
 _MOST = 1 << 64
 _T = TypeVar("_T", WaitObject, ObjectEnd, ObjectPeer)
-_ADDED = {"queued": 0, "backlog": 0, "peers": []}
+_ADDED = {"queued": 0, "backlog": 0, "mapped": False, "source": "", "peers": []}
 """Fields that older captures do not have."""
 
 

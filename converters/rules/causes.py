@@ -13,6 +13,7 @@ from ..facts.started import all_started
 from ..facts.wait_functions import CLIENT_CALLS, LOADER
 from ..facts.wait_kinds import CHILD, CORE, HALTED, HELD, LOCK, PEER, SLEEP, THREAD
 from ..facts.wait_sums import Place, Thread
+from .behind import threads_behind
 from .finding import CPU, Finding, Key, running, waiting
 
 
@@ -27,6 +28,10 @@ def cause_of(facts: Facts, effect: Finding) -> Finding | None:
     found = [cause for cause in found if cause.time >= thresholds.CAUSE * each]
     if not found and effect.kind == PEER:
         found = _ask_for_it(facts, effect)
+    if not found and effect.kind == PEER:
+        found = _wait_for_others(facts, effect)
+    if not found and effect.kind == THREAD:
+        found = causes_among(facts, threads_behind(facts, effect), own_kinds(PEER))
     if effect.kind == CHILD:  # one child comes after the other: what all of them do counts
         return max(found, key=lambda of: (of.time, of.threads), default=None)
     return max(found, key=lambda of: (of.time / of.wall * min(1, of.time / each), of.threads), default=None)
@@ -71,6 +76,17 @@ def _ask_for_it(facts: Facts, effect: Finding) -> list[Finding]:
             asking[thread] = [place for place in facts.waits_of(thread) if _looks_up(place)]
     made = waiting(facts, PEER, asking, least=thresholds.DOES_MOSTLY) if asking else None
     return [made] if made else []
+
+
+def _wait_for_others(facts: Facts, effect: Finding) -> list[Finding]:
+    """Waits of those at the other end for further processes: a server that asks another one."""
+    found = causes_among(facts, _ends(facts, effect), (PEER,))
+    return [cause for cause in found if cause.places[0].wait.asks and _is_for_others(cause, effect)]
+
+
+def _is_for_others(cause: Finding, effect: Finding) -> bool:
+    ends = {end.pid for end in cause.on.ends} if cause.on else set()
+    return bool(ends) and ends.isdisjoint(map(kernel_id, effect.pids | cause.pids))
 
 
 def _looks_up(place: Place) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ from ..facts import thresholds
 from ..facts.contention import Contention, together
 from ..facts.facts import Facts
 from ..facts.groups import by_name, others_may_have, users_of_cores
+from ..facts.pools import Pool, alike_pools, pools_of
 from ..facts.teams import Team, teams_of
 from ..facts.wait_kinds import PEER, THREAD
 from ..model import Profile
@@ -42,6 +43,9 @@ class Crowd(NamedTuple):
     """Names of processes that were not traced and have the cores, and the number of cores that they used."""
     teams: tuple[Team, ...] = ()
     """Teams of a library for parallel work that they are in, if these have more threads than there are cores."""
+    pools: tuple[Pool, ...] = ()
+    """Pools beside these teams that want much of the cores, of processes that have several pools or teams. Those of
+    several processes that are alike are one."""
     hands_on: bool = False
     """Whether most of this waiting comes right after short waits for each other: there is one for each thing that they
     hand on."""
@@ -74,7 +78,8 @@ def _verdict(facts: Facts, group: Contention, names: tuple[str, ...], more: bool
     named = tuple(each for each in takers[: thresholds.PROCESSES_NAMED] if each[1] >= much)
     teams = _teams(facts, group)
     # The threads of a team are woken together, and each has its part of the work.
-    detail = Crowd(group, names, more, taken, hint, named, teams, not teams and _hands_on(facts, group))
+    pools = _pools(facts, group, teams)
+    detail = Crowd(group, names, more, taken, hint, named, teams, pools, not teams and _hands_on(facts, group))
     return Verdict(RULE, CORES, group.runnable, 1, frozenset(group.pids), detail=detail)
 
 
@@ -84,6 +89,21 @@ def _teams(facts: Facts, group: Contention) -> tuple[Team, ...]:
     found = tuple(team for team in facts.once(teams_of) if team.pid in pids)
     assert group.allowed is not None
     return found if sum(len(team.threads) for team in found) > group.allowed else ()
+
+
+def _pools(facts: Facts, group: Contention, teams: Sequence[Team]) -> tuple[Pool, ...]:
+    """See `Crowd.pools`."""
+    in_teams = {(team.pid, tid) for team in teams for tid in team.threads}
+    least = thresholds.CROWD_MEMBER * (group.on_cpu + group.runnable) / group.processes
+    found = [
+        pool
+        for pool in facts.once(pools_of)
+        if pool.pid in set(group.pids)
+        and pool.wanted >= least
+        and in_teams.isdisjoint((pool.pid, tid) for tid in pool.tids)
+    ]
+    number = Counter([*(pool.pid for pool in found), *(team.pid for team in teams)])
+    return alike_pools(pool for pool in found if number[pool.pid] > 1)
 
 
 def _hands_on(facts: Facts, group: Contention) -> bool:

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator
 
 from ..facts import thresholds
 from ..facts.facts import Facts
-from ..facts.file_locks import FileHolder, file_holder
+from ..facts.file_locks import FileHolder, file_holder, is_for_file
 from ..facts.identity import kernel_id, kernel_ids
 from ..facts.wait_causes import held_cause
 from ..facts.wait_kinds import CHILD, EVENTS, HALTED, HELD, LOCK, PEER, THREAD
+from ..facts.wait_objects import On
 from ..facts.wait_sums import Place, Thread
 from .causes import causes_among, own_kinds
 from .finding import CPU, Finding, Key, by_time, findings
@@ -30,14 +31,16 @@ def find(facts: Facts) -> list[Verdict]:
 
 def _verdict(facts: Facts, held: Finding) -> Verdict:
     kind = kind_of(held)
-    detail = holder_of_file(facts, held) if kind == FILE_LOCK else None
-    cause = None
+    detail = holder_of_file(facts, held) if all(is_for_file(place.wait) for place in held.places) else None
+    cause: Finding | None = None
     if detail:
         cause = _does(facts, detail.pid)
     elif kind in (DATABASE_LOCK, FILE_LOCK):
         cause = _holder(facts, held)
     if kind == LOCK and len(held.pids) == 1:
         cause = _occupied(facts, held)
+    if held.kind == HELD and held.on:
+        cause = _serves(facts, held, held.on)
     return Verdict(RULE, kind, held.time, _confidence(facts, held), held.pids, held, cause, detail=detail)
 
 
@@ -70,6 +73,14 @@ def _holder(facts: Facts, held: Finding) -> Finding | None:
         found = causes_among(facts, asked, (CHILD,), idle_too=True) or causes_among(facts, turns, (PEER,))
     if kind_of(held) == DATABASE_LOCK:  # a server has threads in the background, which do something, too
         found = [each for each in found if each.time >= thresholds.DOES_MOSTLY * each.wall]
+    return max(found, key=lambda of: (of.time / of.wall, of.threads), default=None)
+
+
+def _serves(facts: Facts, held: Finding, on: On) -> Finding | None:
+    """Work of the traced processes that answer for the file system on which these threads wait."""
+    pids = {end.pid for end in on.ends}
+    threads = [thread for thread in facts.own if kernel_id(thread[0]) in pids and thread[0] not in held.pids]
+    found = causes_among(facts, threads, (*own_kinds(PEER), PEER), idle_too=True)
     return max(found, key=lambda of: (of.time / of.wall, of.threads), default=None)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from ..facts import thresholds
@@ -29,6 +30,8 @@ class Pool:
     creators: set[str] = field(default_factory=set)
     """Names of the threads that made them."""
     pids: set[int] = field(default_factory=set)
+    places: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    """Number of threads by the functions that created them, as far as they are known."""
 
     def add(self, times: ThreadTimes, creator: str) -> None:
         """One more of them."""
@@ -37,6 +40,16 @@ class Pool:
         self.busy += times.on_cpu + times.runnable
         self.pids.add(times.pid)
         self.creators.add(creator)
+        if times.made_in:
+            self.places[times.made_in] += times.count
+
+    @property
+    def made_in(self) -> tuple[str, ...]:
+        """Functions that created them; () if that is not known of most, or if several did."""
+        known = self.places.total()
+        place, number = max(self.places.items(), key=lambda entry: (entry[1], entry[0]), default=((), 0))
+        is_one = number >= thresholds.ANEW_IN * known and known >= thresholds.MOSTLY * self.threads
+        return place if is_one else ()
 
     @property
     def is_made_anew(self) -> bool:

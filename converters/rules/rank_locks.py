@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from ..facts import thresholds
 from ..facts.facts import Facts
-from ..facts.file_locks import CALLS
+from ..facts.file_locks import CALLS, is_for_file
 from ..facts.identity import kernel_id
 from ..facts.jobs import Job
 from ..facts.wait_functions import LOCK_OF_FILE
@@ -29,21 +29,23 @@ class RankLocks:
         """Part of the waits of a rank in this place for which another rank has the lock, from 0 to 1."""
         if place.kind != LOCK:
             return 0.0
-        if place.wait.call in CALLS:
-            return self._seen(kernel_id(pid))
-        return float(_is_polled(place) and (pid, place.site.frames) in self._polled)
+        seen = self._seen(kernel_id(pid)) if is_for_file(place.wait) else 0.0
+        if seen is None:
+            return float(_is_polled(place) and (pid, place.site.frames) in self._polled)
+        return seen
 
-    def _seen(self, pid: int) -> float:
-        """Part of the looks at which this process was seen to wait for an owner that is another rank."""
+    def _seen(self, pid: int) -> float | None:
+        """Part of the looks at which this process was seen to wait for an owner that is another rank; None if there are
+        too few."""
         others = {kernel_id(each) for each in self._job.pids} - {pid}
         looks = [(each.seen, each.owner_pid in others) for each in self._facts.file_locks if each.pid == pid]
         whole = sum(seen for seen, _ in looks)
-        return sum(seen for seen, is_other in looks if is_other) / whole if whole >= thresholds.LOOKS else 0.0
+        return sum(seen for seen, is_other in looks if is_other) / whole if whole >= thresholds.LOOKS else None
 
 
 def _polled(facts: Facts, job: Job) -> Collection[tuple[int, tuple[str, ...]]]:
     """Ranks that ask for a lock in one place for most of their time, and the place: if these are all ranks but one,
-    which does not, and runs. The kernel knows of no wait in this case, and so of no owner."""
+    which does not, and runs. Without the kernel's reports of requests that it refused, nothing else shows an owner."""
     asked = {pid: _asked(facts, pid) for pid in job.pids}
     walls = {pid: facts.threads[pid, pid].wall for pid in job.pids if (pid, pid) in facts.threads}
     for frames in set().union(*asked.values()):

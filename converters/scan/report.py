@@ -10,6 +10,7 @@ from ..base.text import json_text
 from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.identity import kernel_ids
+from ..facts.pools import pools_json, pools_of
 from ..facts.teams import teams_json, teams_of
 from ..model import Profile
 from ..model.next_step import Whom
@@ -63,6 +64,7 @@ class Report:
             "gpus": self.jobs.gpus_json(),
             "steps": paces_json(self.steps),
             "teams": teams_json(self.facts.once(teams_of)),
+            "pools": pools_json(self.facts.once(pools_of)),
             "concerned": self.concerned,
             "findings": [json_text(each) for each in self.findings],
             "nvml": self.gpus.to_json(),

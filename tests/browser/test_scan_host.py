@@ -18,6 +18,7 @@ TITLES = [
     "Contended calls and locks",
     "Taken from the cores",
     "Threads that were created",
+    "Pools of threads",
     "Quotas of control groups",
     "Neighbours: processes that were not traced",
     "GPUs",
@@ -46,6 +47,8 @@ def test_all_of_a_host(show_scan: Callable[..., ScanPage]) -> None:
     assert "interrupts" not in cores[1][5], "nothing was taken there"
     assert "soft interrupts 10.0 % (70,000 interrupts)" in section.inner_text()
     assert cells(shown, "Threads that were created")[0][:4] == ["train (100)", "40", "4.0", "30"]
+    pool = cells(shown, "Pools of threads")[0]
+    assert pool[:5] == ["train (100)", "w", "40", "30", "main → next_epoch"]
     assert cells(shown, "Quotas of control groups") == [["/job_1.slice", "2.00", "40.0 %"]]
     assert cells(shown, "Neighbours: processes that were not traced")[0][:2] == ["backup (77)", "0.30"]
     gpu = cells(shown, "GPUs")[0]

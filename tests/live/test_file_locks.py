@@ -164,3 +164,52 @@ def test_the_path_of_one_who_waits_ends_with_the_holder(live: None, tmp_path: Pa
         told, _ = traced(tmp_path, "trace-wakeup", "-p", waiter.pid, "-d", 1, "--critical", waiter.pid)
     assert "nobody knows" not in told["answer"][0]
     assert f"importer.py (pid {holder.pid}, not traced) has the lock of" in told["answer"][0]
+
+
+WRITES = """
+import sqlite3, sys, time
+database = sqlite3.connect(sys.argv[1], timeout=600, isolation_level=None)
+database.execute("CREATE TABLE IF NOT EXISTS items (v)")
+database.execute("BEGIN IMMEDIATE")
+print(flush=True)
+time.sleep(600)
+"""
+INSERTS = """
+import sqlite3, sys
+database = sqlite3.connect(sys.argv[1], timeout=600, isolation_level=None)
+print(flush=True)
+database.execute("INSERT INTO items VALUES (1)")
+"""
+ASKS = """
+import fcntl, sys, time
+print(flush=True)
+while True:
+    with open(sys.argv[1], "r+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.05)
+"""
+
+
+def test_who_has_the_lock_of_a_database_for_which_another_one_asks_again_and_again(live: None, tmp_path: Path) -> None:
+    with running(tmp_path, "importer.py", WRITES) as holder, running(tmp_path, "tracker.py", INSERTS) as waiter:
+        time.sleep(0.2)
+        told, locks = traced(tmp_path, "trace-offcpu", "-p", f"{waiter.pid},{holder.pid}", "-d", 3)
+    (found,) = [each for each in locks if each.owner_pid]
+    assert (found.pid, found.owner_pid, found.kind, found.access) == (waiter.pid, holder.pid, "fcntl", "write")
+    assert found.path == str(tmp_path / "db.lock")
+    first = told["answer"][0]
+    assert "is blocked on a lock of an SQLite database" in first
+    assert f"importer.py (pid {holder.pid}) has the lock of" in first
+    assert "meanwhile the main thread of" in first
+    assert "time_sleep" in first
+
+
+def test_who_asks_for_a_lock_with_a_new_descriptor_each_time(live: None, tmp_path: Path) -> None:
+    has = HAS.format(call=FLOCK, seconds=600)
+    with running(tmp_path, "importer.py", has) as holder, running(tmp_path, "builder.py", ASKS) as waiter:
+        time.sleep(0.2)
+        _, (found,) = traced(tmp_path, "trace-offcpu", "-p", waiter.pid, "-d", 3)
+    assert (found.pid, found.owner_pid, found.kind) == (waiter.pid, holder.pid, "flock")
+    assert found.path == str(tmp_path / "db.lock")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stallscope.converters.model.wait_objects import FILE, LIMIT, MEMORY, TCP
+from stallscope.converters.model.wait_objects import FILE, LIMIT, MEMORY, PIPE, TCP
 
 Require = Callable[[bool, str], None]
 
@@ -47,6 +47,20 @@ load = ctypes.CDLL(None).memchr
 load.argtypes = (ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t)
 for page in range(pages): load(at + page * 4096, 1, 1)
 """
+LATE_IN_CALLS = (
+    LATE[: LATE.index("load =")]
+    + """
+# The memory is written into a pipe whose reader is late, too: each call waits for both.
+child = os.fork() if (ends := os.pipe()) else 0
+if not child:
+    os.close(ends[1])
+    while os.read(ends[0], 4096): time.sleep(0.02)
+    os._exit(0)
+write = ctypes.CDLL(None).write
+write.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t)
+while write(ends[1], at, pages * 4096) > 0: pass
+"""
+)
 WRITES_MEMORY = """
 import mmap, os, sys
 file = open(sys.argv[1], "r+b")
@@ -195,6 +209,18 @@ def test_memory_without_a_file(live: None, tmp_path: Path, require: Require) -> 
     on = longest(said, "page fault")
     assert (on["kind"], on["ends"]) == (MEMORY, [])
     assert "page fault of memory without a file" in " ".join(said["answer"])
+
+
+def test_page_faults_in_system_calls(live: None, tmp_path: Path, require: Require) -> None:
+    """Page faults are on memory; what the call waits for afterwards is the pipe."""
+    require(Path("/proc/sys/vm/unprivileged_userfaultfd").exists(), "the kernel has no userfaultfd")
+    with program(LATE_IN_CALLS) as (pid, _):
+        said = traced("trace-wall", pid, tmp_path, 2)
+    waits = [wait for wait in said["waits"] if "write" in wait["frames"] and wait["state"] == "interruptible"]
+    kinds = {
+        (wait["frames"][-1], wait["on"]["kind"]) for wait in said["waits"] if "write" in wait["frames"] and wait["on"]
+    }
+    assert kinds == {("page fault", MEMORY), ("write", PIPE)}, waits
 
 
 def test_the_limit_of_memory(live: None, data: Path, tmp_path: Path, require: Require) -> None:

@@ -183,6 +183,13 @@ def test_pool_for_each_call() -> None:
     assert thread["voluntary"] >= wait["blocks"] == 20
 
 
+def test_two_pools() -> None:
+    truth = run("two_pools", 100, 3, 2)
+    (wait,) = truth["waits"]
+    assert wait["function"] == "main"
+    assert wait["ns"] >= wait["calls"] * 2 * MS
+
+
 def test_shares_are_what_was_meant() -> None:
     truth = run("shares", 600)
     parts = by_function(truth)

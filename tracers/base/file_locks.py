@@ -6,12 +6,12 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 
 from ...converters.model.file_locks import FCNTL, OPEN_FILE, FileLock
 from . import procfs
-from .lock_table import NOT_TOLD, Blocked, Lock, blocked_in
+from .lock_table import NOT_TOLD, Blocked, Lock, Refused, blocked_in, refused_in
 from .neighbours import named
 from .open_files import holders, opened
 
@@ -20,6 +20,8 @@ _BYTES = 1 << 20
 """Size of the table that is read: later locks are left out."""
 _SOON, _SELDOM = 0.25, 1.0
 """Seconds between two looks: while somebody waits, and else."""
+_RECENT = 250_000_000
+"""ns in which a process that was refused a lock still waits for it: it asks again."""
 _SHARE = 0.02
 """Maximum share of time spent looking: while the kernel writes the table, nobody takes or gives back a lock."""
 _MOST = 1024
@@ -56,9 +58,17 @@ _Part = tuple[str, int, int, int]
 class FileLocks:
     """Looks of one trace. The kernel needs some milliseconds for each: they are done in a thread of their own."""
 
-    def __init__(self, traced: Container[int] | None, *, looks: bool = True) -> None:
-        """``traced``: processes of whose waits is told; None: of all. Without ``looks`` nothing is done."""
-        self._traced, self._is_on = traced, looks
+    def __init__(
+        self,
+        traced: Container[int] | None,
+        *,
+        looks: bool = True,
+        refused: Callable[[], list[Refused]] = list,
+    ) -> None:
+        """``traced``: processes of whose waits is told; None: of all. Without ``looks`` nothing is done. ``refused``:
+        takes the requests that were refused since the last call."""
+        self._traced, self._is_on, self._refused = traced, looks, refused
+        self._requests: list[Refused] = []
         self._seen: dict[_Key, _Seen] = {}
         self._looks: list[int] = []
         """Times of the looks: CLOCK_MONOTONIC ns."""
@@ -77,6 +87,7 @@ class FileLocks:
         if self._thread and not self._thread.is_alive():
             self._take_in()
         if self._is_on and self._thread is None and time.monotonic() >= self._next:
+            self._requests = self._refused()
             self._thread = threading.Thread(target=self._look, daemon=True)
             self._thread.start()
 
@@ -89,6 +100,7 @@ class FileLocks:
             if self._thread.is_alive():
                 return
             self._take_in()
+        self._requests = self._refused()
         self._look()
         self._take_in()
         last = self._looks[-1] if self._looks else 0
@@ -165,7 +177,7 @@ class FileLocks:
         (at, text, cost), self._read = self._read, None
         self._looks.append(at)
         self._until = time.monotonic() + _SLICE
-        blocked = self._resolved(blocked_in(text))
+        blocked = self._resolved(blocked_in(text)) + refused_in(text, self._requests, at - _RECENT)
         wait = False
         crowds: Counter[_Part] = Counter()
         for each in blocked:
@@ -187,7 +199,7 @@ class FileLocks:
             name, of_owner = procfs.comm(waiter.pid), procfs.comm(owner.pid) if owner.pid else ""
             seen = self._seen[key] = _Seen(owner, at, at, name=name, owner=of_owner)
         if is_traced:
-            self._find_path(waiter)
+            self._find_path(waiter, owner)
         if seen.last != at or not seen.times:  # several threads of a process may wait
             seen.last, seen.times = at, seen.times + 1
         return is_traced
@@ -198,10 +210,11 @@ class FileLocks:
                 looks, sums = self._crowds.get(part, (0, 0))
                 self._crowds[part] = looks + 1, sums + waiting
 
-    def _find_path(self, waiter: Lock) -> None:
+    def _find_path(self, waiter: Lock, owner: Lock) -> None:
+        """Finds the path with which who waits has opened the file; who asks again and again may open it each time."""
         key = waiter.device, waiter.inode
         if key not in self._paths and len(self._paths) < _FILES and time.monotonic() < self._until:
-            found = opened(waiter.pid, *key)
+            found = opened(waiter.pid, *key) or (opened(owner.pid, *key) if owner.pid else None)
             self._paths[key] = found.path if found else ""
 
     def _resolved(self, blocked: Iterable[Blocked]) -> list[Blocked]:

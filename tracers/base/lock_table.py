@@ -8,6 +8,7 @@ host has a negative number.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from ...converters.model.file_locks import DELEGATION, FCNTL, FLOCK, LEASE, OPEN_FILE, READ, WRITE
@@ -42,6 +43,41 @@ class Blocked(NamedTuple):
 
     waiter: Lock
     owner: Lock
+
+
+class Refused(NamedTuple):
+    """Requests for a lock that a process has made in vain, without waiting."""
+
+    wish: Lock
+    number: int
+    at: int
+    """Time of the last one: CLOCK_MONOTONIC ns."""
+
+
+def refused_in(text: bytes, requests: Iterable[Refused], since: int) -> list[Blocked]:
+    """Processes whose requests were refused since this time (CLOCK_MONOTONIC ns), with who has a lock that is in the
+    way; `NOT_TOLD` if nobody has one any more. Who has got it meanwhile is left out."""
+    wishes = [each.wish for each in requests if each.at >= since]
+    files = {(wish.device, wish.inode) for wish in wishes}
+    locks: dict[tuple[int, int], list[Lock]] = {file: [] for file in files}
+    for line in text.split(b"\n")[:-1] if wishes else ():
+        words = line.split(maxsplit=8)
+        if len(words) > 1 and words[1] != _ARROW and (lock := lock_of(words[1:])):
+            locks.get((lock.device, lock.inode), []).append(lock)
+    found = []
+    for wish in wishes:
+        others = [each for each in locks[wish.device, wish.inode] if _is_in_the_way(each, wish)]
+        if not any(each.pid == wish.pid for each in others):
+            found.append(Blocked(wish, others[0] if others else wish._replace(pid=NOT_TOLD)))
+    return found[:MOST]
+
+
+def _is_in_the_way(lock: Lock, wish: Lock) -> bool:
+    """Whether the kernel refuses a wish for the sake of this lock, or has granted it as this lock. Locks of flock(2)
+    and of fcntl(2) do not see each other; those of open files are like those of processes."""
+    if (lock.kind == FLOCK) != (wish.kind == FLOCK) or WRITE not in (lock.access, wish.access):
+        return False
+    return lock.first <= (wish.last or _END) and wish.first <= (lock.last or _END)
 
 
 def blocked_in(text: bytes) -> list[Blocked]:

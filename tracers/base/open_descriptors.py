@@ -32,6 +32,18 @@ class Mount(NamedTuple):
     """Device of the file system: ``8:1``."""
     filesystem: str
     """Type of the file system: ``ext4`` (hostile: a FUSE file system chooses a part of it)."""
+    source: str
+    """Source of the mount: a device, ``server:/folder`` (hostile)."""
+
+
+class Named(NamedTuple):
+    """Names of a file; "" for what is not known."""
+
+    path: str = ""
+    filesystem: str = ""
+    """Type of its file system."""
+    source: str = ""
+    """Source of its mount."""
 
 
 class Target(NamedTuple):
@@ -48,18 +60,17 @@ class OpenDescriptors:
         self._mounts: dict[int, Mount] = {}
         self._asked: set[int] = set()
 
-    def path(self, pid: int, tid: int, fd: int, inode: int, device: str) -> tuple[str, str]:
-        """The path of the file with this inode and file system, and the type of that; "" for what is not known, or
-        if the descriptor is of another file by now."""
+    def named(self, pid: int, tid: int, fd: int, inode: int, device: str) -> Named:
+        """The file with this inode and file system; nothing is known if the descriptor is of another file by now."""
         link = link_of(pid, tid, fd)
         info = fields_of(info_of(pid, tid, fd))
         number = info.get(b"mnt_id", b"")
         if not link or info.get(b"ino") != b"%d" % inode or not number.isdigit() or len(number) > _DIGITS:
-            return "", ""
+            return Named()
         mount = self._mount(pid, int(number))
         if mount is None or mount.device != device:
-            return "", ""
-        return link, mount.filesystem
+            return Named()
+        return Named(link, mount.filesystem, mount.source)
 
     def _mount(self, pid: int, number: int) -> Mount | None:
         if number not in self._mounts and pid not in self._asked and len(self._mounts) < _MOST_MOUNTS:
@@ -101,9 +112,10 @@ def mounts_of(text: bytes) -> dict[int, Mount]:
     found = {}
     for line in text.split(b"\n"):
         words, _, rest = line.partition(b" - ")
-        parts, kind = words.split(b" "), rest.split(b" ")[0]
+        parts, (kind, _, more) = words.split(b" "), rest.partition(b" ")
         if len(parts) > 5 and parts[0].isdigit() and len(parts[0]) <= _DIGITS and kind:
-            found[int(parts[0])] = Mount(os.fsdecode(parts[2]), os.fsdecode(_OCTAL.sub(_unescaped, kind)))
+            named = (os.fsdecode(_OCTAL.sub(_unescaped, text)) for text in (kind, more.split(b" ")[0]))
+            found[int(parts[0])] = Mount(os.fsdecode(parts[2]), *named)
     return found
 
 

@@ -99,6 +99,15 @@ class Map:
         for _ in _batches(self.fd, self.name, self.key_size, self.value_size, _BATCH):
             pass
 
+    def take(self) -> list[tuple[bytes, bytes]]:
+        """Deletes the entries of a hash, and returns (key, value) of each. What programs add meanwhile may stay."""
+        batches = list(_batches(self.fd, self.name, self.key_size, self.value_size, _BATCH))
+        return [
+            pair
+            for keys, values in batches
+            for pair in zip(_cut(keys, self.key_size), _cut(values, self.value_size), strict=True)
+        ]
+
     def items(self, batch: int = 4096) -> Iterator[tuple[bytes, bytes]]:
         """All (key, value) of a hash that is not modified meanwhile."""
         batch = min(batch, self.max_entries)

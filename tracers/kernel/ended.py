@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _FIRST, _TIME = struct.Struct("<I"), struct.Struct("<Q")
-_END_OFFSET, _START_OFFSET, _EXITING_OFFSET, _FIRST_OFFSET = 8, 32, 435, 448
-"""Offsets of ``end``, ``thread.start``, ``thread.exiting`` and ``thread.first`` in a struct thread_record."""
+_END_OFFSET, _START_OFFSET, _EXITING_OFFSET, _FIRST_OFFSET, _MADE_IN_OFFSET = 8, 32, 435, 448, 488
+"""Offsets of ``end``, and of the fields of ``thread`` with these names, in a struct thread_record."""
 
 
 def record_type() -> np.dtype[Any]:
@@ -40,7 +40,7 @@ def record_type() -> np.dtype[Any]:
             *((name, "<u8") for name in ("late_out", "late_ustack", "cut", "lived")),
             *((name, "u1") for name in ("phase", "walk_end", "late_end", "exiting")),
             *((name, "<u4") for name in ("creator", "waker", "waker_cpu", "first", "interpreters")),
-            *((name, "<u8") for name in ("on_file", "on_mark", "on_object", "fault")),
+            *((name, "<u8") for name in ("on_file", "on_mark", "on_object", "fault", "made_in")),
         ]
     )
 
@@ -91,6 +91,10 @@ class EndedThreads:
 
         records = np.frombuffer(b"".join(self._records.values()), record_type())
         return set(zip(records["key"]["tgid"].tolist(), records["lived"].tolist(), strict=True))
+
+    def made_in(self) -> set[int]:
+        """Ids of the stacks in which they were created."""
+        return {made_in for data in self._records.values() if (made_in := _TIME.unpack_from(data, _MADE_IN_OFFSET)[0])}
 
     def take_shortest(self, keep: int, before: int) -> NDArray[Any]:
         """Takes out all but the ``keep`` longest accounts; only those of threads that are gone, and that ended before

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Collection, Iterator
+from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
@@ -17,6 +18,18 @@ _SAME = (8, 9, 10, 11, 18)
 """Typedefs, qualifiers and tags: another name of the type that follows."""
 _DEEPEST = 16
 """Structures within structures."""
+
+
+_KERNEL_BTF = Path("/sys/kernel/btf/vmlinux")
+
+
+def kernel_has(name: bytes, *, otherwise: bool = False) -> bool:
+    """Whether the running kernel's type information has this name, which is given between two bytes 0; ``otherwise``
+    without such information."""
+    try:
+        return name in _KERNEL_BTF.read_bytes()
+    except OSError:
+        return otherwise
 
 
 class _Member(NamedTuple):

@@ -63,12 +63,13 @@ COUNTERS = (
     "python_stacks_failed",
     "new_gil_waits",
     "lost_objects",
+    "lost_makers",
 )
 """enum counter, in its order."""
 
 ORIGIN = struct.Struct("<QQQIIII")
 WAIT_SUM = struct.Struct("<7Q")
-_THREAD = struct.Struct(f"<8Q8QQ{processes.LATENCY_BUCKETS * 4}s40s40s56sQQQQBBBBI8xII32x")
+_THREAD = struct.Struct(f"<8Q8QQ{processes.LATENCY_BUCKETS * 4}s40s40s56sQQQQBBBBI8xII56xQ")
 _WAKER = struct.Struct("<QQ5I4x")
 _CHAIN_HEAD = struct.Struct("<IIQ")
 _LATENCIES = struct.Struct(f"<{processes.LATENCY_BUCKETS}I")
@@ -174,6 +175,8 @@ class Thread(NamedTuple):
     """Beginning of ``key.life``."""
     first: int = 0
     """First life of the thread, which identifies it."""
+    made_in: int = 0
+    """Id of the user stack of the thread that created it, of the same process; 0: not known."""
 
 
 class ThreadRecord(NamedTuple):
@@ -250,7 +253,7 @@ def parse_thread(data: bytes) -> Thread:
     start, since, out, woken, _exec_runtime, _kernel_switches, on_cpu, runnable = fields[:8]
     blocked, switches = fields[8:16], fields[16]
     latencies, key, sum_key, total = fields[17:21]
-    late_out, late_ustack, cut, lived, phase, _end, _late_end, exiting, creator, first, _interpreters = fields[21:]
+    late_out, late_ustack, cut, lived, phase, _end, _late_end, exiting, creator, first = fields[21:31]
     wait = Origin(*ORIGIN.unpack(key))
     if late_out and late_out == out:
         wait = wait._replace(ustack=late_ustack)
@@ -273,6 +276,7 @@ def parse_thread(data: bytes) -> Thread:
         bool(exiting),
         lived,
         first,
+        made_in=fields[-1],
     )
 
 
@@ -283,9 +287,9 @@ def pack_thread(ids: tuple[int, int], life: int, state: str, phase: int, now: in
     """
     key = ORIGIN.pack(0, 0, 0, *ids, life, STATES.index(state))
     latencies, sums = bytes(_LATENCIES.size), (bytes(ORIGIN.size), bytes(WAIT_SUM.size))
-    return _THREAD.pack(
-        now, now, now, *[0] * 5, *[0] * len(STATES), 0, latencies, key, *sums, 0, 0, 0, now, phase, 0, 0, 0, 0, life, 0
-    )
+    figures = (*[0] * 5, *[0] * len(STATES), 0)
+    rest = (0, 0, 0, now, phase, 0, 0, 0, 0, life, 0, 0)
+    return _THREAD.pack(now, now, now, *figures, latencies, key, *sums, *rest)
 
 
 def parse_seeds(data: bytes) -> list[tuple[int, int]]:

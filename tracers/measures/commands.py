@@ -21,7 +21,7 @@ IOCTL = Ioctl()
 CUDA = Ioctl(alone=False), Calls()
 FUNC = Calls()
 NCCL = *WALL, WakeUp(alone=False), Locks(), Timeline(), Calls()
-SCAN = *WALL, WakeUp(alone=False), Locks(), *CUDA
+SCAN = OffCpu(time="wall", creations=True), OnCpu(time="wall"), WakeUp(alone=False), Locks(), *CUDA
 
 COMMANDS: Mapping[str, tuple[Measure, ...]] = {
     "trace-offcpu": (OFFCPU,),

@@ -26,6 +26,8 @@ class OffCpu(Measure):
 
     slice: int = field(default=0, kw_only=True)
     """ns of a slice of the trace, at first; times are also known by slices. 0: they are not."""
+    creations: bool = field(default=False, kw_only=True)
+    """The stacks of those who create threads are taken, too."""
 
     @property
     def columns(self) -> tuple[ValueType, ...]:

@@ -4,7 +4,7 @@ function hostTables(report) {
     const host = document.querySelector("#machine .host");
     const found = report.machine;
     const parts = [
-        pressureTable, contendedTable, interruptTables, madeTable, quotaTable, neighbourTable, gpuTable,
+        pressureTable, contendedTable, interruptTables, madeTable, poolTable, quotaTable, neighbourTable, gpuTable,
     ].map((part) => part(host, found, report));
     if (!parts.some(Boolean)) {
         none(host, "Nothing was recorded of the host.");
@@ -137,6 +137,31 @@ function madeTable(host, found) {
             number("Ended", (row) => row.ended, whole),
             number("Running", (row) => row.on_cpu, spent, "Of those created"),
             number("Waited for a core", (row) => row.runnable, spent, "Of those created"),
+        ],
+    });
+    return true;
+}
+
+function poolTable(host, found) {
+    if (!found.pools.length) {
+        return false;
+    }
+    titled(host, "Pools of threads");
+    dataTable(host, {
+        caption: "Threads of a process that run one function from their start on, with names of one pattern, that were created in one place. "
+            + "Of those that existed before the scan it is not known where.",
+        noun: "pool",
+        rows: found.pools,
+        text: (row) => [row.name, row.thread, row.runs, row.made_in, row.fed_in].join("\n"),
+        columns: [
+            { label: "Process", word: true, value: (row) => row.name, cell: (row) => row.name },
+            { label: "Threads", word: true, value: (row) => row.thread, cell: (row) => [row.thread, made("span", "where", row.runs)] },
+            number("Number", (row) => row.threads, whole),
+            number("Ended", (row) => row.ended, whole),
+            word("Created in", (row) => row.made_in || "-"),
+            word("Gets work from", (row) => row.fed_in || "-"),
+            number("Running", (row) => row.on_cpu, spent),
+            number("Waited for a core", (row) => row.runnable, spent),
         ],
     });
     return true;

@@ -1,4 +1,5 @@
-"""The host of a page as plain data: pressure, interrupts, what is contended, threads made, quotas, neighbours, GPUs.
+"""The host of a page as plain data: pressure, interrupts, what is contended, threads made, pools, quotas, neighbours,
+GPUs.
 
 Texts are printable. Times are in ns, null is what is not known.
 """
@@ -20,6 +21,7 @@ from ..gpus import Gpus
 from ..host import Host, Made
 from ..interrupted import Core
 from ..report import Report
+from .pools import pools_data
 
 ROWS = 100
 """Rows of each table."""
@@ -37,6 +39,7 @@ def host_data(profile: Profile, report: Report) -> dict[str, Any]:
         "contended": [_contended(each) for each in host.contended[:ROWS]],
         "outsiders": [printable(each) for each in host.outsiders],
         "made": [_made(each, host) for each in host.made[:ROWS]],
+        "pools": pools_data(report.facts, ROWS),
         "quotas": list(_quotas(report.summary.contention))[:ROWS],
         "neighbours": [_neighbour(each, profile.duration_ns) for each in _busiest(profile.neighbours)[:ROWS]],
         "gpus": [_gpu(each, report.gpus) for each in report.gpus.gpus[:ROWS]],

@@ -47,6 +47,21 @@ def test_waits_are_told_by_place_and_waker() -> None:
     )
 
 
+def test_functions_of_python_are_told() -> None:
+    code = "/srv/job/serve.py"
+    give = (
+        *GIVE[:4],
+        Frame("sem_post", WAKER, LIBC),
+        Frame("_queue_SimpleQueue_put", WAKER, LIBC._replace(path="/usr/lib/python3.11/lib-dynload/_queue.so")),
+        Frame("ThreadPoolExecutor.submit", WAKER, file="/usr/lib/python3.11/concurrent/futures/thread.py", line=175),
+        Frame("serve", WAKER, file=code, line=10),
+        Frame("<module>", WAKER, file=code, line=19),
+    )
+    (wait,) = summarize(alone(by("python3-12", give, 60, waker_thread="python3", waker_tid=13))).waits
+    (woken,) = wait.woken_by
+    assert woken.waker.frames == ("<module>", "serve.py:10 serve", "ThreadPoolExecutor.submit")
+
+
 def test_nobody_is_blamed_for_what_is_not_known() -> None:
     (wait,) = summarize(alone(by("[still waiting]", (), 60), by("[unknown waker]", (), 30))).waits
     assert wait.time == 90 * MS

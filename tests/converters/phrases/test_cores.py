@@ -220,6 +220,13 @@ def test_the_creator_is_named_where_it_is_one() -> None:
     assert "are created and end" in told(made)[0]
 
 
+def test_the_place_that_creates_them_is_named() -> None:
+    made = pools()
+    for times in made.threads[1:]:
+        times.made_in = ("next_epoch", "start_thread")
+    assert "are created by the main thread in next_epoch → start_thread and end after" in told(made)[0]
+
+
 # Quotas.
 
 

@@ -12,6 +12,7 @@ from stallscope.converters.model.wait_objects import (
     DEVICE,
     EVENTS,
     FILE,
+    FUSE_SERVER,
     LABEL,
     LIMIT,
     MEMORY,
@@ -42,7 +43,20 @@ RATES = [ObjectEnd("python3 rates.py", 12014)]
     [
         (WaitObject(1, FILE, "/srv/.lock", "ext4"), " of /srv/.lock"),
         (WaitObject(1, FILE, "/mnt/x", "nfs4"), " of /mnt/x (NFS)"),
+        (WaitObject(1, FILE, "/mnt/x", "nfs4", source="nas:/export"), " of /mnt/x (NFS nas:/export)"),
         (WaitObject(1, FILE, "/mnt/x", "fuse.sshfs"), " of /mnt/x (FUSE sshfs)"),
+        (WaitObject(1, FILE, "/mnt/x", "fuse.sshfs", source="a@nas:"), " of /mnt/x (FUSE sshfs a@nas:)"),
+        (WaitObject(1, FILE, "/mnt/x", "fuse.bindfs", source="bindfs"), " of /mnt/x (FUSE bindfs)"),
+        (WaitObject(1, FILE, "/x", "ext4", source="/dev/sda"), " of /x"),
+        (
+            WaitObject(1, FILE, "/mnt/x", "fuse", source="disk", ends=[ObjectEnd("slow", 5)]),
+            " of /mnt/x (FUSE disk, which slow (pid 5) serves)",
+        ),
+        (
+            WaitObject(1, FILE, "/mnt/x", "fuse", ends=[ObjectEnd("slow", 5), ObjectEnd("slow", 6)]),
+            " of /mnt/x (FUSE, which 2 processes (2 × slow) serve)",
+        ),
+        (WaitObject(1, FUSE_SERVER), ""),  # the kernel's function is told with its meaning
         (WaitObject(1, FILE, "", "fuse"), " of a file on FUSE"),
         (WaitObject(1, FILE, "", "ext4"), ""),
         (WaitObject(1, DEVICE, "/dev/nvidia0"), " of /dev/nvidia0"),

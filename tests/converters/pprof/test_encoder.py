@@ -101,7 +101,7 @@ ANSWERS = st.builds(
 COPIES = st.builds(Copies, TEXT, TEXT, UINT64, TEXT, TEXT, st.booleans(), *[UINT64] * 7)
 OBJECTS = st.builds(
     WaitObject, UINT64, *[TEXT] * 3, TEXT, UINT64, TEXT, TEXT, st.booleans(), TEXT,
-    st.lists(st.builds(ObjectEnd, TEXT, UINT64), max_size=2), UINT64,
+    st.lists(st.builds(ObjectEnd, TEXT, UINT64), max_size=2), UINT64, mapped=st.booleans(), source=TEXT,
 )  # fmt: skip
 FILE_LOCKS = st.builds(
     FileLock, TEXT, TEXT, UINT64, TEXT, UINT64, st.booleans(), UINT64, TEXT, *[UINT64] * 4, TEXT, *[UINT64] * 6

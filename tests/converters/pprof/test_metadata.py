@@ -14,12 +14,14 @@ from stallscope.converters.model import ThreadTimes
 from stallscope.converters.model.pressure import Interrupts
 
 SECOND = 10**9
+APART = {"pid_life", "tid_life", "count", "made_in"}
+"""Fields of threads that are elsewhere."""
 
 
 def with_thread(**changes: Any) -> bytes:
     """Profile with a thread of two seconds."""
     times = ThreadTimes(1, "x", 1, "x", wall=2 * SECOND, on_cpu=0, runnable=0, blocked={}, switches=0, exited=False)
-    thread = {name: value for name, value in asdict(times).items() if name not in ("pid_life", "tid_life", "count")}
+    thread = {name: value for name, value in asdict(times).items() if name not in APART}
     types = [["cpu", "nanoseconds", "sum", ""]]
     return with_comment(json.dumps({"version": 1, "value_types": types, "threads": [thread | changes]}))
 

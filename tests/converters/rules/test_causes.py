@@ -105,6 +105,7 @@ def test_the_straggler_among_processes_alike() -> None:
     assert without(facts, effect, effect) is effect
 
 
+LIBPQ = Module("/usr/lib/x86_64-linux-gnu/libpq.so.5")
 JOIN = (*user(EXE, "main"), *user(LIBC, "pthread_join"), *kernel("futex_wait"))
 BARRIER = (*user(EXE, "worker", "sync"), *user(LIBC, "pthread_barrier_wait"), *kernel("futex_wait"))
 
@@ -220,3 +221,38 @@ def test_what_all_children_do_counts() -> None:
         Tracee(profile, pid, "fetch", pid, "fetch").run(SECOND // 10).wait(READ, "interruptible", 7 * SECOND // 10, 9)
     told = cause(profile)
     assert told and {pid for pid, _ in told.threads} == set(range(40, 50))
+
+
+def through_a_server(asks: bool, end: int, *, known: bool = True) -> Profile:
+    """A client waits for a server, whose thread waits for process ``end`` meanwhile."""
+    fetch = (*user(LIBPQ, "PQgetResult"), *user(LIBC, "recv"), *kernel("sk_wait_data")) if asks else READ
+    profile = waiting(READ, (5, 5, "server", fetch, 9_500), (6, 6, "database", SLEEP, 0))
+    profile.objects = [
+        WaitObject(3, PIPE, does=WRITES, ends=[ObjectEnd("server", 5)]),
+        WaitObject(4, PIPE, does=WRITES, ends=[ObjectEnd("other", end)] if known else []),
+    ]
+    profile.samples = [
+        sample._replace(labels=tuple(sorted((*sample.labels, (LABEL, {1: 3, 5: 4}[pid])))))
+        if (pid := sample.label("pid")) in (1, 5)
+        else sample
+        for sample in profile.samples
+    ]
+    return profile
+
+
+def test_a_server_that_asks_another_one() -> None:
+    told = cause(through_a_server(asks=True, end=6))
+    assert told
+    assert (told.kind, told.threads) == ("peer", ((5, 5),))
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        through_a_server(asks=True, end=1),  # it asks the one who waits for it
+        through_a_server(asks=True, end=6, known=False),
+        through_a_server(asks=False, end=6),  # it may wait for a request
+    ],
+)
+def test_a_server_that_waits_for_its_clients_is_no_cause(profile: Profile) -> None:
+    assert cause(profile) is None

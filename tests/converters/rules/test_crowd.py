@@ -3,12 +3,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from pool_profiles import PID, READERS, WRITERS, add_pool, no_pools, two_pools
 from processes import crowd, process, profile, threads
 from stallscope.converters.facts.contention import contention_of
 from stallscope.converters.model import Frame, Module, Profile, Sample, ValueType
 from stallscope.converters.model.processes import CpuLimit
+from stallscope.converters.phrases.sentences import Sentences
 from stallscope.converters.rules.crowd import Crowd, find, pools_of_libraries, shown
 from summary_profiles import MS, SECOND, empty, facts_of
+from team_profiles import with_teams
 
 
 def details(made: Profile) -> list[Crowd]:
@@ -87,6 +90,41 @@ def test_a_crowd_is_told_by_its_number() -> None:
     (train, _) = contention_of(crowd())
     assert shown(train) == "train"
     assert shown(replace(train, processes=1200)) == "1,200 × train"
+
+
+def pools_told(made: Profile) -> list[tuple[tuple[str, ...], int]]:
+    (detail,) = details(made)
+    return [(pool.made_in, pool.threads) for pool in detail.pools]
+
+
+def test_several_pools_of_one_process_are_told_apart() -> None:
+    assert pools_told(two_pools()) == [(READERS, 3), (WRITERS, 2)]
+    told = Sentences(facts_of(two_pools())).of(find(facts_of(two_pools()))[0])
+    said = "They are in pools: 3 threads made in start_readers → start_pool, 2 made in start_writers → start_pool."
+    assert said in told
+
+
+def test_pools_of_ranks_that_are_alike_are_one() -> None:
+    made = two_pools()
+    made.processes.append(replace(made.processes[0], pid=PID + 500))
+    add_pool(made, 3, made_in=READERS, fed={"feed_readers": 1}, wants=8, pid=PID + 500)
+    add_pool(made, 2, made_in=WRITERS, fed={"feed_writers": 1}, wants=8, pid=PID + 500)
+    assert pools_told(made) == [(READERS, 6), (WRITERS, 4)]
+
+
+def test_one_pool_of_each_process_tells_nothing() -> None:
+    made = no_pools()
+    add_pool(made, 8, made_in=READERS, wants=8)
+    assert pools_told(made) == []
+    made.processes.append(replace(made.processes[0], pid=PID + 500))
+    add_pool(made, 8, made_in=WRITERS, wants=8, pid=PID + 500)
+    assert pools_told(made) == []
+
+
+def test_threads_of_teams_are_in_no_other_pool() -> None:
+    made = with_teams({"conv2d._omp_fn.0": 8, "resize._omp_fn.0": 8})
+    (detail,) = details(made)
+    assert (len(detail.teams), detail.pools) == (2, ())
 
 
 def test_libraries_with_pools() -> None:

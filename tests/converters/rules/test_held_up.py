@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 from file_lock_profiles import SEEN, held, waits_for
-from stallscope.converters.model import Profile, Stack
+from stallscope.converters.model import Module, Profile, Stack
+from stallscope.converters.model.wait_objects import FILE, LABEL, ObjectEnd, WaitObject
 from stallscope.converters.phrases.sentences import Sentences
 from stallscope.converters.rules.held_up import find, held_up
 from summary_profiles import (
@@ -203,3 +204,48 @@ def test_who_takes_turns_with_a_lock_may_ask_somebody_meanwhile(
         profile.samples.append(flock._replace(labels=labels, values=(MS, 3, 1, MS)))
     (held,) = (each for each in find(facts_of(profile)) if each.kind == "file-lock")
     assert (held.cause.threads if held.cause else None) == told
+
+
+SQLITE = Module("/usr/lib/x86_64-linux-gnu/libsqlite3.so.0")
+RETRIES = (*user(EXE, "save"), *user(SQLITE, "sqlite3InvokeBusyHandler"), *user(LIBC, "usleep"), *SLEEP[2:])
+SERVER = Module("/usr/lib/postgresql/15/bin/postgres")
+PROC = (*user(SERVER, "ProcSleep", "WaitLatch"), *user(LIBC, "epoll_wait"), *kernel("__x64_sys_epoll_wait", "ep_poll"))
+
+
+@pytest.mark.parametrize(("stack", "told"), [(RETRIES, True), (PROC, False)])
+def test_a_lock_that_is_asked_for_again_and_again(stack: Stack, told: bool) -> None:
+    """Locks of SQLite's databases are locks on files; those of servers are not."""
+    profile = empty()
+    Tracee(profile, 1, "p1", 1, "p1").wait(stack, "interruptible", 10 * SECOND, 100)
+    Tracee(profile, 9, "p9", 9, "p9").wait(SLEEP, "interruptible", 10 * SECOND, 200)
+    profile.file_locks = [waits_for(1, 9)]
+    facts = facts_of(profile)
+    verdict = find(facts)[0]
+    assert verdict.kind == "database-lock"
+    said = Sentences(facts).of(verdict)
+    assert (
+        "p9 (pid 9) has the lock of /srv/db.lock all the time; meanwhile the main thread of p9 sleeps" in said
+    ) == told
+
+
+FUSE_READ = (
+    *user(EXE, "main", "load"),
+    *user(LIBC, "read"),
+    *kernel("__x64_sys_read", "fuse_file_read_iter", "request_wait_answer"),
+)
+
+
+@pytest.mark.parametrize(("server", "told"), [(9, True), (7, False)])
+def test_what_the_server_of_a_file_system_does(server: int, told: bool) -> None:
+    profile = empty()
+    Tracee(profile, 1, "app", 1, "app").wait(FUSE_READ, "uninterruptible", 10 * SECOND, 100)
+    Tracee(profile, 9, "disk", 9, "disk").wait(SLEEP, "interruptible", 10 * SECOND, 200)
+    first = profile.samples[0]
+    profile.samples[0] = first._replace(labels=tuple(sorted((*first.labels, (LABEL, 5)))))
+    profile.objects = [WaitObject(5, FILE, "/mnt/data", "fuse", ends=[ObjectEnd("disk", server)])]
+    facts = facts_of(profile)
+    verdict = find(facts)[0]
+    assert verdict.kind == "io"
+    said = Sentences(facts).of(verdict)
+    assert f"read of /mnt/data (FUSE, which disk (pid {server}) serves)" in said
+    assert ("meanwhile the main thread of disk sleeps for 100.0 % of its time in main → nap" in said) == told

@@ -45,3 +45,25 @@ def test_a_pool_that_costs_next_to_nothing_beside_others() -> None:
     made.processes += busy.processes
     made.threads += busy.threads
     assert find(facts_of(made)) == []
+
+
+def places(**shares: float) -> tuple[str, ...]:
+    """The place that is told of a pool, if these shares of it were created in these functions; "unknown" is unknown."""
+    made = pools(number=1000)
+    names = [name for name, share in shares.items() for _ in range(round(1000 * share))]
+    for times, name in zip(made.threads[1:], names, strict=True):
+        times.made_in = () if name == "unknown" else ("main", name)
+    (verdict,) = find(facts_of(made))
+    assert isinstance(verdict.detail, Pool)
+    return verdict.detail.made_in
+
+
+def test_the_place_that_creates_them() -> None:
+    assert places(next_epoch=1) == ("main", "next_epoch")
+    assert places(next_epoch=0.46, other=0.04, unknown=0.5) == ("main", "next_epoch")
+
+
+def test_no_place_if_there_are_several_or_most_are_not_known() -> None:
+    assert places(next_epoch=0.8, other=0.2) == ()
+    assert places(next_epoch=0.49, unknown=0.51) == ()
+    assert places(unknown=1) == ()

@@ -126,3 +126,15 @@ def test_another_rank_was_seen_to_have_the_lock() -> None:
 def test_only_waits_for_locks_of_ranks_are_for_them(owners: tuple[tuple[int, int], ...], others: int) -> None:
     kinds = {"collective": others * SECOND, "file-lock": (10 - others) * SECOND}
     assert states(held(*owners)).times[1].kinds == {kind: time for kind, time in kinds.items() if time}
+
+
+@pytest.mark.parametrize(("owner", "others"), [(100, 10), (900, 0)])
+def test_who_asks_again_and_again_was_refused_because_of_another_rank(owner: int, others: int) -> None:
+    """That one may sleep."""
+    made = empty()
+    wait_of(made, 0, SLEEPS)
+    for number in (1, 2, 3):
+        wait_of(made, number, polls())
+        made.file_locks.append(waits_for(100 + number, owner))
+    kinds = {"collective": others * SECOND, "file-lock": (10 - others) * SECOND}
+    assert states(made).times[1].kinds == {kind: time for kind, time in kinds.items() if time}

@@ -60,7 +60,7 @@ def test_what_was_left_out_and_when() -> None:
 def test_who_wakes_includes_where() -> None:
     stacks, wakers = (Shed(what, SECOND, 0, 0, (), 0) for what in ("waker stacks", "wakers"))
     assert cost_lines([stacks, wakers]) == [f"From second 1.0 on: without who ends waits.{END}"]
-    assert cost_lines([stacks]) == [f"From second 1.0 on: without where wakers are.{END}"]
+    assert cost_lines([stacks]) == [f"From second 1.0 on: without where wakers and creators of threads are.{END}"]
 
 
 STACKS = Shed("stacks", 2 * SECOND, 16, 0, (), 0, 1_000_000)

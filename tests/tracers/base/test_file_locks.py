@@ -9,6 +9,7 @@ import pytest
 from stallscope.converters.model.file_locks import FileLock
 from stallscope.tracers.base import file_locks
 from stallscope.tracers.base.file_locks import FileLocks
+from stallscope.tracers.base.lock_table import Lock, Refused
 from stallscope.tracers.base.open_descriptors import mounts_of
 
 ME = os.getpid()
@@ -130,3 +131,37 @@ def test_the_only_one_that_has_the_file_open_waits_for_the_lock_of_an_open_file(
         (found,) = looked(text, text, table=table, traced={ME: 0, 1 << 30: 0})
         assert (found.pid, found.owner_pid, found.owner, found.owner_ended, found.seen) == (ME, 0, "", False, 2)
         assert looked(text, table=table, traced=dict.fromkeys(range(1 << 30, (1 << 30) + 65), 0)) == []
+
+
+def asking(at: int, number: int = 5) -> Refused:
+    return Refused(Lock("flock", "write", ME, 8 << 20 | 1, 99, 0, 0), number, at)
+
+
+def test_who_asks_again_and_again_waits_too(table: Path) -> None:
+    """Requests come just before three of four looks; somebody has the lock at two of them."""
+    answers = iter([[asking(1 << 62)], [asking(1 << 62)], [asking(0)], [asking(1 << 62)]])
+    look, began = FileLocks({ME: 0}, refused=lambda: next(answers)), time.monotonic_ns()
+    for text in (OWNER % 1, OWNER % 1, OWNER % 1, b""):
+        table.write_bytes(text)
+        look.finish()
+    found = {each.owner_pid: each for each in look.found({ME: 0}, began, time.monotonic_ns())}
+    assert {owner: (each.pid, each.kind, each.seen, each.looks) for owner, each in found.items()} == {
+        1: (ME, "flock", 2, 4),
+        0: (ME, "flock", 1, 4),
+    }
+    assert found[1].owner.startswith(Path("/proc/1/comm").read_text().strip())
+    assert found[0].owner == ""
+
+
+def test_the_path_of_a_file_that_only_the_owner_has_open(table: Path, tmp_path: Path) -> None:
+    """Processes that ask again and again may open the file each time."""
+    with (tmp_path / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        (mine,) = [each for each in Path("/proc/locks").read_text().split("\n") if f" {ME} " in each]
+        table.write_text(f"{mine}\n")
+        parts = mine.split()[5].split(":")
+        wish = Lock("flock", "write", 1 << 30, int(parts[0], 16) << 20 | int(parts[1], 16), int(parts[2]), 0, 0)
+        look = FileLocks({1 << 30: 0}, refused=lambda: [Refused(wish, 1, 1 << 62)])
+        look.finish()
+        (found,) = look.found({1 << 30: 0}, 0, time.monotonic_ns())
+    assert (found.owner_pid, found.path) == (ME, str(tmp_path / "lock"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.tracers.base.lock_table import MOST, blocked_in, lock_of
+from stallscope.tracers.base.lock_table import MOST, Lock, Refused, blocked_in, lock_of, refused_in
 
 TABLE = b"""\
 1: FLOCK  ADVISORY  WRITE 123 08:01:99 0 EOF
@@ -81,3 +81,43 @@ def test_very_many() -> None:
     assert len(blocked_in(owner + 2 * MOST * b"1: -> FLOCK  ADVISORY  WRITE 200 08:01:99 0 EOF\n")) == MOST
     assert blocked_in(b"x" * (1 << 20)) == []
     assert blocked_in(b" " * (1 << 20) + b"\n") == []
+
+
+HELD = b"""\
+1: POSIX  ADVISORY  WRITE 124 fe:0a:7 120 120
+1: -> POSIX  ADVISORY  WRITE 300 fe:0a:7 120 120
+2: POSIX  ADVISORY  READ 125 fe:0a:7 123 123
+3: FLOCK  ADVISORY  WRITE 126 fe:0a:7 0 EOF
+4: OFDLCK ADVISORY  WRITE -1 fe:0a:7 200 EOF
+5: POSIX  ADVISORY  WRITE 127 fe:0a:8 0 EOF
+"""
+
+
+def refused(kind: str, first: int, last: int, *, access: str = "write", pid: int = 200, inode: int = 7) -> Refused:
+    return Refused(Lock(kind, access, pid, 0xFE << 20 | 10, inode, first, last), 3, 1000)
+
+
+@pytest.mark.parametrize(
+    ("asked", "owner"),
+    [
+        (refused("fcntl", 120, 120), 124),
+        (refused("fcntl", 100, 0), 124),
+        (refused("fcntl", 121, 130), 125),
+        (refused("fcntl", 121, 130, access="read"), 0),  # readers do not exclude each other
+        (refused("fcntl", 121, 122), 0),  # between two locks
+        (refused("flock", 0, 0), 126),
+        (refused("OFD", 120, 120), 124),
+        (refused("fcntl", 1 << 40, 0), 0),  # the kernel does not tell who has the lock of an open file
+        (refused("fcntl", 120, 120, inode=9), 0),
+    ],
+)
+def test_who_has_the_lock_that_was_refused(asked: Refused, owner: int) -> None:
+    ((waiter, found),) = refused_in(HELD, [asked], 1000)
+    assert (waiter, found.pid) == (asked.wish, owner)
+
+
+def test_requests_of_before_and_of_who_has_the_lock_by_now_are_no_waits() -> None:
+    assert refused_in(HELD, [refused("fcntl", 120, 120)], 1001) == []
+    assert refused_in(HELD, [refused("fcntl", 120, 120, pid=124)], 1000) == []
+    assert refused_in(b"1: FLOCK\nx\n\n", [], 0) == []
+    assert len(refused_in(HELD, [refused("flock", 0, 0, pid=pid) for pid in range(300, 310 + MOST)], 0)) == MOST

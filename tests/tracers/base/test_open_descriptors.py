@@ -14,6 +14,7 @@ from stallscope.tracers.base import open_descriptors
 from stallscope.tracers.base.open_descriptors import (
     Holder,
     Mount,
+    Named,
     OpenDescriptors,
     Search,
     Target,
@@ -44,11 +45,11 @@ def test_a_file_and_another_one_with_its_number(tmp_path: Path, require: Callabl
     )
     with path.open() as file:
         fd, inode = file.fileno(), path.stat().st_ino
-        assert files.path(ME, ME, fd, inode, device)[0] == str(path)
-        assert files.path(ME, ME, fd, inode, device)[1]
-        assert files.path(ME, ME, fd, other.stat().st_ino, device) == ("", "")
-        assert files.path(ME, ME, fd, inode, "0:0") == ("", "")
-    assert files.path(ME, ME, fd, inode, device) == ("", "")
+        assert files.named(ME, ME, fd, inode, device)[0] == str(path)
+        assert files.named(ME, ME, fd, inode, device)[1]
+        assert files.named(ME, ME, fd, other.stat().st_ino, device) == Named()
+        assert files.named(ME, ME, fd, inode, "0:0") == Named()
+    assert files.named(ME, ME, fd, inode, device) == Named()
 
 
 def test_a_process_that_is_gone() -> None:
@@ -56,7 +57,7 @@ def test_a_process_that_is_gone() -> None:
         pass
     assert link_of(child.pid, child.pid, 0) == ""
     assert info_of(child.pid, child.pid, 0) == b""
-    assert OpenDescriptors().path(child.pid, child.pid, 0, 1, "8:1") == ("", "")
+    assert OpenDescriptors().named(child.pid, child.pid, 0, 1, "8:1") == Named()
 
 
 def test_targets_of_epoll() -> None:
@@ -78,7 +79,7 @@ def test_mounts() -> None:
         b"37 35 0:44 / /x rw - fuse.a\\040b x rw\n" + b"9" * 5000 + b" 35 0:44 / /x rw - ext4 x rw\n"
         b"x 35 0:44 / /x rw - ext4 x rw\n38 35 0:44 / /x rw ext4\n\xff\n"
     )
-    assert mounts_of(text) == {36: Mount("98:0", "ext3"), 37: Mount("0:44", "fuse.a b")}
+    assert mounts_of(text) == {36: Mount("98:0", "ext3", "/dev/root"), 37: Mount("0:44", "fuse.a b", "x")}
 
 
 def test_fields() -> None:

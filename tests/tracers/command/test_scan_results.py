@@ -106,8 +106,8 @@ def test_what_is_recommended_is_kept(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_a_report_for_a_program() -> None:
     stream = io.StringIO()
     show(report_of(three_troubles()), stream, as_json=True)
-    parts = {"processes", "jobs", "gpus", "steps", "teams", "findings", "concerned", "host", "nvml", "cost", "shed"}
-    assert {"scan_version", "summary", *parts} == set(json.loads(stream.getvalue()))
+    parts = {"processes", "jobs", "gpus", "steps", "teams", "pools", "findings", "concerned", "host", "nvml", "cost"}
+    assert {"scan_version", "summary", "shed", *parts} == set(json.loads(stream.getvalue()))
 
 
 def test_a_folder_that_is_none(tmp_path: Path) -> None:

@@ -44,6 +44,16 @@ def test_empty_and_full_hash(loaded: Object) -> None:
     assert sorted(key for key, _ in stacks.items()) == sorted(map(number, range(stacks.max_entries)))
 
 
+def test_what_is_taken_is_gone(loaded: Object) -> None:
+    stacks = loaded.find_map("known_stacks")
+    wanted = {number(i): number(i, 4) for i in range(100)}
+    for key, value in wanted.items():
+        stacks.update(key, value)
+    assert dict(stacks.take()) == wanted
+    assert stacks.take() == []
+    assert list(stacks.items()) == []
+
+
 def test_one_entry(loaded: Object) -> None:
     stacks = loaded.find_map("known_stacks")
     assert stacks.lookup(number(5)) is None

@@ -47,7 +47,7 @@ SUM = WaitSum(31, 32, 33, 34, 35, 36, 37)
 THREAD = Thread(
     start=1, since=2, out=3, woken=4, on_cpu=5, runnable=6, blocked=tuple(range(41, 49)), switches=7,
     latencies=tuple(range(51, 75)), key=KEY, sum_key=SUM_KEY, sum=SUM, phase=2, creator=1 << 31,
-    exiting=True, lived=9, first=17,
+    exiting=True, lived=9, first=17, made_in=(1 << 64) - 3,
 )  # fmt: skip
 
 
@@ -310,10 +310,13 @@ def test_fields_of_packed_records(gcc: str, tmp_path: Path) -> None:
         *(place for _, place in fields["key"][0].fields.values()),
         records.ORIGIN.size,
     ]
-    assert offsets(gcc, tmp_path, "thread_record", ["thread.start", "thread.exiting", "thread.first"]) == [
+    assert offsets(
+        gcc, tmp_path, "thread_record", ["thread.start", "thread.exiting", "thread.first", "thread.made_in"]
+    ) == [
         ended._START_OFFSET,
         ended._EXITING_OFFSET,
         ended._FIRST_OFFSET,
+        ended._MADE_IN_OFFSET,
         records.THREAD_RECORD_SIZE,
     ]
 

@@ -19,6 +19,7 @@ from ..timed import calls_by_process, parts_by_process
 from ..wakers import Wakers, by_rows
 from .capture import Capture
 from .completing import complete
+from .creations import Creations, distinct
 from .gil import gil_of
 from .locks import locks_of
 from .measures.protocol import Recorded
@@ -54,9 +55,10 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
     """
     recorded = capture.recorded
     given = [*capture.rows, *(recorded.places if recorded else ())], capture.locks.rows() if capture.locks else []
-    completed = complete([*given[0], *given[1]], python_first(capture.stacks), capture.ends)
+    made = distinct(capture.creations)
+    completed = complete([*given[0], *given[1], *made], python_first(capture.stacks), capture.ends)
     rows, places = completed[: len(capture.rows)], completed[len(capture.rows) : len(given[0])]
-    of_locks = completed[len(given[0]) :]
+    of_locks = completed[len(given[0]) : len(given[0]) + len(given[1])]
     every_row = [*completed, *by_rows([*rows, *of_locks], capture.lives)]
     stacks = Stacks(capture, every_row, naming.lines, naming.python, kernel_addresses=naming.kernel_addresses)
     capture.stacks = {}  # They have names now, and the addresses of very many take as much memory.
@@ -81,6 +83,9 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
     scheduling = _scheduling(recorded, places, stacks, names) if recorded else None
     by_row = dict(zip(map(id, given[1]), of_locks, strict=True))
     locks, gil = locks_of(capture, by_row, stacks, names, wakers), gil_of(capture, by_row, stacks, names)
+    creations = Creations(
+        capture.creations, dict(zip(map(id, made), completed[len(completed) - len(made) :], strict=True)), stacks
+    )
     slices = thread_slices(capture, rows, stacks, names)
     stacks.progress.clear()
     lost = losses(capture, stacks)
@@ -96,7 +101,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         host=socket.gethostname(),
         start_ns=capture.wall_ns,
         duration_ns=capture.stopped - capture.began,
-        threads=[names.times(record) for record in capture.threads],
+        threads=[names.times(record, creations.of(record.thread.first)) for record in capture.threads],
         processes=names.processes(capture.conditions),
         origins=names.origins(capture.conditions),
         lost=lost,

@@ -40,6 +40,8 @@ class Bounds:
         self._entries = options.table_entries
         self._taken = dict.fromkeys((collector.entries for collector in self._collectors), 0)
         self._known = 0
+        self.made_in: Callable[[], set[int]] = set
+        """Gives the stacks in which threads were created whose accounts are added up."""
         self._most_bytes = max(options.memory - _OURS, 0) // _SHARE
 
     def poll(self, counters: Mapping[str, int]) -> None:
@@ -78,6 +80,7 @@ class Bounds:
             # What a thread has added since then is in a table.
             self.drain()
             held = {stack for thread in living for key in (thread.key, thread.sum_key) for stack in key[:2]}
+            held |= {thread.made_in for thread in living} | self._sink.ended.made_in() | self.made_in()
             rows = sum(map(len, self._totals))
             while True:
                 rows //= 2

@@ -94,6 +94,8 @@ class Capture:
     """Times of waits by slices of the trace; None: they are not known."""
     collectives: CallTable | None = None
     """Calls of communication libraries; None: they were not kept."""
+    creations: dict[int, Row] = field(default_factory=dict)
+    """Stacks in which threads were created, by the thread's first life: see `creations`."""
     ours: frozenset[int] = frozenset()
     """Pids of the tracer and of the processes that work for it."""
 

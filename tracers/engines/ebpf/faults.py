@@ -1,4 +1,4 @@
-"""The program that notes the address of each page fault: what a wait in one is on."""
+"""The programs that note the address of each page fault, of user code and of system calls: what a wait in one is on."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from ...kernel.bpfobject import Link, Object
 from ...kernel.shapes import Shape
 from .measures.protocol import Collector
 
-PROGRAM = "page_fault"
+PROGRAMS = ("page_fault", "page_fault_in_kernel")
 
 
 def wanted(collectors: Iterable[Collector], shape: Shape) -> set[str]:
-    """Name of the program, if it is of use: without the tasks' registers nothing asks for the addresses."""
+    """Names of the programs, if they are of use: without the tasks' registers nothing asks for the addresses."""
     of_use = shape.knobs.get("task_regs") and any(each.knobs().get("wait_objects") for each in collectors)
-    return {PROGRAM} if of_use else set()
+    return set(PROGRAMS) if of_use else set()
 
 
 def attached(loaded: Object) -> list[Link]:
-    """Link of the program, if it was loaded."""
-    program = loaded.programs[PROGRAM]
-    return [program.attach()] if program.is_loaded else []
+    """Links of the programs, if they were loaded."""
+    return [loaded.programs[name].attach() for name in PROGRAMS if loaded.programs[name].is_loaded]

@@ -36,6 +36,9 @@ _SPACES = 64
 """Number of different address spaces of processes of one name that keep their stacks."""
 _NAMES = 1 << 10
 """Number of sums with names of their own."""
+_PLACES = 16
+"""Number of places where the threads of one name were created that are apart, of processes that ended: they may be the
+same place at other addresses."""
 _GONE = 3
 """PHASE_GONE of bpf/include/records.h."""
 _NO_WAITS = WaitSum(*[0] * 7)
@@ -43,12 +46,14 @@ _NO_WAITS = WaitSum(*[0] * 7)
 
 class _Name(NamedTuple):
     """Name of what is added up: threads of a process that lives (by its number), or of all that ended and have this
-    name."""
+    name, that were created in one place."""
 
     number: int
     process: str
     main: bool
     thread: bytes
+    made_in: int = 0
+    """See `Thread`."""
 
 
 @dataclass(slots=True)
@@ -94,7 +99,7 @@ class _Sum:
         latencies = tuple(self.latencies[i] for i in range(max(self.latencies, default=-1) + 1))
         thread = Thread(
             0, 0, 0, 0, self.counts["on_cpu"], self.counts["runnable"], blocked, self.counts["switches"], latencies,
-            key, key, _NO_WAITS, _GONE, self.creator, first=self.life,
+            key, key, _NO_WAITS, _GONE, self.creator, first=self.life, made_in=self.name.made_in,
         )  # fmt: skip
         return ThreadRecord(self.wall, self.name.thread, thread, exited=True, number=self.threads, main=self.name.main)
 
@@ -139,6 +144,14 @@ class Folding:
         """The sums as threads whose id is 0."""
         return [each.record() for each in self._sums.values()]
 
+    def made_in(self) -> set[int]:
+        """Ids of the stacks in which their threads were created."""
+        return {name.made_in for name in self._sums if name.made_in}
+
+    def row_lives(self) -> dict[int, int]:
+        """A life of each sum's rows, of the last epoch, by the sum's first life."""
+        return {each.life: each.lives[max(each.lives)] for each in self._sums.values() if each.lives}
+
     def lives(self) -> list[ExecRecord]:
         """The lives of their rows."""
         return [
@@ -165,12 +178,13 @@ class Folding:
         order = order[~np.isin(keys["tgid"][order], list(ours))]
         earlier = self._take_execs({int(first) for first in records["first"][order]})
         members: defaultdict[_Name, list[int]] = defaultdict(list)
-        columns = (main, records["comm"], keys["tgid"], keys["life"], records["lived"], records["first"])
-        for i, is_main, comm, tgid, life, lived, first in zip(
+        given = (records[name] for name in ("lived", "first", "made_in"))
+        columns = (main, records["comm"], keys["tgid"], keys["life"], *given)
+        for i, is_main, comm, tgid, life, lived, first, made_in in zip(
             order.tolist(), *(column[order].tolist() for column in columns), strict=True
         ):
             number = self._spaces.number(tgid, lived)
-            name = self._name(number, comm.split(b"\0")[0], main=is_main)
+            name = self._name(number, comm.split(b"\0")[0], main=is_main, made_in=made_in)
             into = self._sum(name)
             members[into.name].append(i)
             for one, when in ((life, lived), *earlier.get(first, ())):
@@ -191,7 +205,7 @@ class Folding:
         for name, old in list(self._sums.items()):
             if name.number and self._has_ended(name.number, main=name.main):
                 del self._sums[name]
-                into = self._sum(self._name(name.number, name.thread, main=name.main))
+                into = self._sum(self._name(name.number, name.thread, main=name.main, made_in=name.made_in))
                 into.join(old)
                 for collector in self._collectors:
                     collector.joined(old.life, into.life)
@@ -218,13 +232,16 @@ class Folding:
             self._ended[number] = gone or (main and procfs.state(number) in ("", "Z", "X"))
         return self._ended[number]
 
-    def _name(self, number: int, comm: bytes, *, main: bool) -> _Name:
+    def _name(self, number: int, comm: bytes, *, main: bool, made_in: int = 0) -> _Name:
         if not self._has_ended(number, main=main):
-            return _Name(number, "", main, comm)
+            return _Name(number, "", main, comm, made_in)
         process = self._spaces.processes.get(number)
         if process and main and comm:
             process.comm = _text(comm)
-        return _Name(0, process.comm if process else _text(comm) if main else "", main, comm)
+        name = _Name(0, process.comm if process else _text(comm) if main else "", main, comm, made_in)
+        if made_in and name not in self._sums and sum(each[:4] == name[:4] for each in self._sums) >= _PLACES:
+            return name._replace(made_in=0)
+        return name
 
     def _sum(self, name: _Name) -> _Sum:
         if name not in self._sums and len(self._sums) >= _NAMES:

@@ -104,8 +104,9 @@ class Names:
         """Number of the object that a wait is on; 0 if it is not known, or none."""
         return wait_objects.label(origin.object) if origin.object and not state.startswith(WAITS_FOR_CORE) else 0
 
-    def times(self, record: ThreadRecord) -> ThreadTimes:
-        """The thread's times, with its current phase counted up to the end."""
+    def times(self, record: ThreadRecord, made_in: tuple[str, ...] = ()) -> ThreadTimes:
+        """The thread's times, with its current phase counted up to the end. ``made_in``: the functions that created
+        it."""
         thread = record.thread
         runnable = thread.runnable
         blocked = dict(zip(STATES, thread.blocked, strict=True))
@@ -131,6 +132,7 @@ class Names:
             life,
             self._times_used[thread.first],
             record.number,
+            made_in,
         )
 
     def processes(self, conditions: Mapping[int, Condition]) -> list[ProcessTimes]:

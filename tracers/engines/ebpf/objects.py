@@ -19,6 +19,7 @@ from ....converters.model.wait_objects import (
     OTHER,
     PIPE,
     READS,
+    SERVED,
     SOCKET,
     TCP,
     TERMINAL,
@@ -29,7 +30,7 @@ from ....converters.model.wait_objects import (
     WaitObject,
     label,
 )
-from ...base import procfs
+from ...base import fuse_servers, procfs
 from ...base.filesystems import ANONYMOUS, PIPES, TERMINALS, name_of
 from ...base.mapped_files import path_at
 from ...base.neighbours import named
@@ -57,6 +58,8 @@ _MOST_TARGETS = 16
 _MOST_CONNECTIONS = 1 << 14
 """Connections of epoll descriptors whose other ends are looked for."""
 _ANONYMOUS_LINK = "anon_inode:"
+_BY_PROCESSES = ("fuse", "fuseblk")
+"""Types of file systems that processes of this host serve."""
 _SHARED = "/dev/zero (deleted)"
 """Path of memory that processes share without a file: shmem_zero_setup() of mm/shmem.c."""
 
@@ -82,7 +85,9 @@ class _Object:
 
     def has(self, link: str, holders: set[Holder]) -> None:
         """Takes in that these have an other end."""
-        if link == self.link:
+        if link == self.link == fuse_servers.LINK:
+            self.holders |= {each for each in holders if self.record.dev in fuse_servers.served_by(each.pid)}
+        elif link == self.link:
             self.holders |= holders
         if link in self.connections:
             self.peers[link] |= holders
@@ -167,8 +172,7 @@ class Objects:
             if made.kind == EVENTS:
                 self._name_events(known)
         else:
-            path, filesystem = self._files.path(record.tgid, record.tid, record.fd, record.inode, record.device)
-            made.name, made.filesystem = path, filesystem or made.filesystem
+            self._name_file(known)
         self._known[record.id] = known
         if record.tgid not in self._near and len(self._near) < _NEAR:
             self._near.append(record.tgid)
@@ -189,12 +193,22 @@ class Objects:
     def _links(self) -> set[str]:
         return {link for each in self._known.values() for link in each.links}
 
+    def _name_file(self, known: _Object) -> None:
+        record, made = known.record, known.made
+        file = self._files.named(record.tgid, record.tid, record.fd, record.inode, record.device)
+        made.name, made.filesystem = file.path, file.filesystem or made.filesystem
+        kind = made.filesystem.partition(".")[0]
+        made.source = file.source if kind in SERVED else ""
+        known.link = fuse_servers.LINK if kind in _BY_PROCESSES else ""
+
     def _name_mapped(self, known: _Object) -> None:
         """The file that is mapped at the address of a page fault."""
         record, made = known.record, known.made
+        made.mapped = True
         made.name = path_at(record.tgid, record.address, record.inode) if record.inode else ""
         if not record.inode or (made.name == _SHARED and made.filesystem == "tmpfs"):
-            known.made = WaitObject(made.id, MEMORY)
+            known.made = WaitObject(made.id, MEMORY, mapped=True)
+        known.link = fuse_servers.LINK if made.filesystem in _BY_PROCESSES else ""
 
     def _name_socket(self, known: _Object) -> None:
         record, made = known.record, known.made

@@ -142,6 +142,8 @@ def comments(capture: Capture, lost: dict[str, int], stacks: Stacks) -> list[Com
             comments.append(f"{wrong} of {checked} {whose} stacks that were recognised, and checked, were others")
     if counters["lost_objects"]:
         comments.append(f"threads waited on more than {MOST_OBJECTS:,} files and sockets: the others are not told")
+    if number := counters["lost_makers"]:
+        comments.append(f"where {plural(number, 'thread')} were created is not known: others were, on the same core")
     comments += _shortages(capture, lost)
     if stacks.unnamed:
         where = tuple(stacks.unnamed.most_common(_MODULES))

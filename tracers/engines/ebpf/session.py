@@ -25,9 +25,11 @@ from ...measures.protocol import columns_of
 from ...outside.client import CLIENT
 from ...symbols.process import NO_PID, ProcessSpaces
 from ..ends import Ends
+from . import refused_locks
 from .bounds import Bounds, await_last_switches
 from .capture import Capture, Part, by_demand, stacks_of
 from .costing import Costing
+from .creations import creation_rows, distinct
 from .folding import Folding
 from .following import Following
 from .interpreters import Interpreters
@@ -65,7 +67,11 @@ class Session:
         self._duration = duration
         self._spaces = ProcessSpaces()
         self._conditions = Conditions()
-        self._file_locks = FileLocks(self._spaces.processes, looks=has_waits(engine.options.collectors))
+        self._file_locks = FileLocks(
+            self._spaces.processes,
+            looks=has_waits(engine.options.collectors),
+            refused=functools.partial(refused_locks.taken, engine.object.find_map("refused_locks")),
+        )
         # Most measures do not use mappings, and a host has many.
         for collector in engine.options.collectors:
             if type(collector).mapped is not Collector.mapped:
@@ -132,6 +138,7 @@ class Session:
             check_start(self._launch, interrupts)
             part = self._begin(ends, bounds)
             self._folding.began = part.began
+            bounds.made_in = self._folding.made_in
             if progress:
                 progress.restart()
             if self._launch and not interrupts.requested:
@@ -323,7 +330,8 @@ class Session:
         rows = lives.rows(row for row in rows_of(collectors, ended) if row.origin.tgid not in ours)
         recorded = recorded_by(collectors, ended)
         locks = lock_rows(collectors, ended, lives, ours)
-        more = [*(recorded.places if recorded else ()), *(locks.rows() if locks else ())]
+        creations = creation_rows(threads, lives, self._folding.row_lives() if self._folding else {})
+        more = [*(recorded.places if recorded else ()), *(locks.rows() if locks else ()), *distinct(creations)]
         stacks, ends = sink.stacks.take(stacks_of([*rows, *more]))
         stacks |= locks.stacks if locks else {}
         remaining = {record.thread.key.tgid for record in threads if not record.exited}
@@ -376,5 +384,6 @@ class Session:
             group_limits=self._conditions.group_limits.found(),
             slices=slices_by_process(collectors, ended, lives),
             collectives=next(filter(None, (each.collectives(ended) for each in collectors)), None),
+            creations=creations,
             ours=frozenset((os.getpid(), *ours)),
         )

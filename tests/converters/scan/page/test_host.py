@@ -37,6 +37,17 @@ def test_all_of_a_host() -> None:
     assert data["made"] == [
         {"name": "train (100)", "began": 40, "rate": 4.0, "ended": 30, "on_cpu": 40 * MS, "runnable": 40 * MS}
     ]
+    assert data["pools"][0] == {
+        "name": "train (100)",
+        "thread": "w",
+        "runs": "",
+        "threads": 40,
+        "ended": 30,
+        "fed_in": "",
+        "made_in": "main → next_epoch",
+        "on_cpu": 40 * MS,
+        "runnable": 40 * MS,
+    }
     assert data["quotas"] == [{"cgroup": "/job_1.slice", "cores": 2.0, "stopped": 40, "periods": 100}]
     assert data["neighbours"] == [{"name": "backup", "pid": 77, "on_cpu": 3 * SECOND, "used": 0.3, "may": "0-3"}]
     (gpu,) = data["gpus"]
@@ -46,6 +57,7 @@ def test_all_of_a_host() -> None:
 def test_nothing_of_a_host() -> None:
     profile = scanned_host(events=False)
     profile.shared = []
+    profile.threads = [each for each in profile.threads if each.tid == each.pid]
     data = host_data(profile, report_of(profile))
     assert not any(data.values())
 

@@ -18,7 +18,15 @@ from stallscope.tracers.engines.ebpf.measures.protocol import Collector, Ended
 from stallscope.tracers.engines.ebpf.measures.totals import Totals
 from stallscope.tracers.engines.ebpf.probes import ProbeOptions
 from stallscope.tracers.engines.rows import Row
-from stallscope.tracers.kernel.records import COUNTERS, ORIGIN, OTHER_STACKS, RecordSink
+from stallscope.tracers.kernel.ended import _MADE_IN_OFFSET
+from stallscope.tracers.kernel.records import (
+    COUNTERS,
+    ORIGIN,
+    OTHER_STACKS,
+    RECORD_EXIT,
+    THREAD_RECORD_SIZE,
+    RecordSink,
+)
 
 ENTRIES = 1 << 12
 
@@ -89,6 +97,13 @@ def record(number: int) -> bytes:
     return struct.pack("<IHHQ3Q", 1, 3, 0, number, 1, 2, 3)
 
 
+def ended_thread(made_in: int) -> bytes:
+    data = bytearray(THREAD_RECORD_SIZE)
+    data[0] = RECORD_EXIT
+    struct.pack_into("<Q", data, _MADE_IN_OFFSET, made_in)
+    return bytes(data)
+
+
 def made(memory: int) -> tuple[Bounds, Engine, Counted, RecordSink]:
     measure, sink = Counted(), RecordSink()
     engine = Engine(measure, memory)
@@ -137,9 +152,11 @@ def test_the_rarest_leave(little_room: int) -> None:
         sink(record(number))
         measure.table.append((number, number))
     measure.drain()
-    thread = SimpleNamespace(key=(3, 5), sum_key=(7, 0))
+    thread = SimpleNamespace(key=(3, 5), sum_key=(7, 0), made_in=13)
     engine.alive = [SimpleNamespace(thread=thread)]
     measure.more = (9,)
+    sink(ended_thread(made_in=15))
+    bounds.made_in = lambda: {17}
     engine.arrives = lambda: sink(record(11))
     bounds.poll(counters())
     assert engine.said[:2] == ["consume", "forget"]
@@ -150,7 +167,7 @@ def test_the_rarest_leave(little_room: int) -> None:
     assert sum(found.values()) == sum(range(1, 2001, 2))
     # Threads, other records and stacks that have just come refer to some that are rare.
     frames, _ = sink.stacks.find(range(2001))
-    assert frames.keys() == kept | {3, 5, 7, 9, 11}
+    assert frames.keys() == kept | {3, 5, 7, 9, 11, 13, 15, 17}
     assert 40 * len(kept) < 20_000
 
 

@@ -45,11 +45,12 @@ class Storm:
         self.spaces.processes[pid].comm = name
         self.spaces.processes[pid].exited = ended
 
-    def thread(self, tid: int, tgid: int, comm: bytes, *, wall: int = 100, stack: int = 5) -> int:
+    def thread(self, tid: int, tgid: int, comm: bytes, *, wall: int = 100, stack: int = 5, made_in: int = 0) -> int:
         self.lives += 1
         life, start = self.lives, self.lives * 1000
         thread = bytearray(pack_thread((tid, tgid), life, "interruptible", 3, start))
         thread[48:56] = (10).to_bytes(8, "little")  # on_cpu
+        thread[-8:] = made_in.to_bytes(8, "little")
         head = records._THREAD_RECORD_HEAD.pack(records.RECORD_EXIT, 0, start + wall, comm)
         self.sink(head + bytes(thread))
         key = ORIGIN.pack(stack, 6, 0, tid, tgid, life, 1)
@@ -205,3 +206,24 @@ def test_a_timeline_needs_every_thread(storm: Storm) -> None:
         storm.thread(GONE + i, GONE + i, b"x")
     whole.poll(lambda: None, set(), 1 << 62)
     assert (whole.records(), len(storm.sink.ended)) == ([], 9)
+
+
+def test_threads_that_were_created_elsewhere_are_another_sum_while_their_process_lives(storm: Storm) -> None:
+    pid = os.getpid()
+    storm.process(pid, "server", ended=False)
+    for i in range(9):
+        storm.thread(GONE + i, pid, b"worker", made_in=21 if i % 3 else 23)
+    storm.poll()
+    sums = {record.thread.made_in: record for record in storm.folding.records()}
+    assert {place: each.number for place, each in sums.items()} == {21: 4, 23: 3}
+    assert storm.folding.made_in() == {21, 23}
+    rows = {origin.life for origin in storm.rows() if not origin.tid}
+    lives = storm.folding.row_lives()
+    assert {lives[each.thread.first] for each in sums.values()} == rows
+    storm.spaces.processes[pid].exited = True
+    for i in range(6):
+        storm.thread(GONE + 20 + i, GONE + 20 + i, b"later", wall=10)
+    storm.poll()
+    # A process of the same name may have other addresses.
+    assert {record.thread.made_in for record in storm.folding.records()} == {0}
+    assert sum(record.number for record in storm.folding.records()) + len(storm.sink.ended) == 15

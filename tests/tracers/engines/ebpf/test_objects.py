@@ -28,7 +28,8 @@ from stallscope.converters.model.wait_objects import (
     WaitObject,
     label,
 )
-from stallscope.tracers.base import filesystems
+from stallscope.tracers.base import filesystems, fuse_servers
+from stallscope.tracers.base.open_descriptors import Named, OpenDescriptors
 from stallscope.tracers.base.unix_peers import peer_of
 from stallscope.tracers.engines.ebpf import objects as module
 from stallscope.tracers.engines.ebpf.objects import Objects
@@ -269,7 +270,8 @@ def test_a_page_fault(tmp_path: Path) -> None:
         only = found(record)
         assert (only.kind, only.name, only.filesystem) == (FILE, str(path), "ext4")
         assert found(record._replace(inode=1)).name == ""
-    assert found(EMPTY._replace(address=4096)) == WaitObject(5, MEMORY)
+    assert only.mapped
+    assert found(EMPTY._replace(address=4096)) == WaitObject(5, MEMORY, mapped=True)
 
 
 def test_memory_that_is_shared_without_a_file() -> None:
@@ -304,3 +306,28 @@ def test_an_event_loop_with_several_connections() -> None:
 def test_several_descriptors_without_epoll() -> None:
     only = found(EMPTY._replace(fd=(1 << 32) - 2))
     assert only.kind == EVENTS
+
+
+@pytest.mark.parametrize("served", [True, False])
+def test_who_serves_a_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, served: bool) -> None:
+    """Servers have the device open for this file system, not for another one."""
+    device, path = tmp_path / "fuse", tmp_path / "data"
+    device.touch()
+    path.touch()
+    monkeypatch.setattr(fuse_servers, "LINK", str(device))
+    with path.open() as file, device.open() as end, subprocess.Popen(["sleep", "60"], stdin=end) as server:
+        end.close()
+        record = recorded(file.fileno(), magic=0x65735546)
+        number = record.dev if served else record.dev + 1
+        monkeypatch.setattr(fuse_servers, "served_by", lambda pid: {number} if pid == server.pid else set())
+        monkeypatch.setattr(OpenDescriptors, "named", lambda *_: Named(str(path), "fuse.x", "a@nas:"))
+        made = found(record, polls=3)
+        server.kill()
+    assert (made.name, made.filesystem, made.source) == (str(path), "fuse.x", "a@nas:")
+    assert [end.pid for end in made.ends] == ([server.pid] if served else [])
+
+
+def test_what_is_mounted_on_a_disk_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (tmp_path / "data").open("w") as file:
+        monkeypatch.setattr(OpenDescriptors, "named", lambda *_: Named("/data", "ext4", "/dev/sda"))
+        assert found(recorded(file.fileno())).source == ""

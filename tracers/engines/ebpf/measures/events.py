@@ -25,7 +25,7 @@ from .summed import Summed
 if TYPE_CHECKING:
     import numpy as np
 
-_CONTEXTS = 6
+_CONTEXTS = 7
 """Entries of scratch maps, one per context up to CONTEXT_EVENT: enum context of bpf/include/maps.bpf.h."""
 _USER, _TRACEPOINT, _KERNEL = "events_user", "events_tracepoint", "events_kernel"
 

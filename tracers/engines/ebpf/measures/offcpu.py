@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from .totals import Moved
 
 _ANY_STATE = (1 << 32) - 1
+_CONTEXTS = 6
+"""Entries of scratch maps, up to CONTEXT_FORK: enum context of bpf/include/maps.bpf.h."""
 
 
 class OffCpuCollector(Summed):
@@ -41,6 +43,7 @@ class OffCpuCollector(Summed):
         self.columns = measure.columns
         self.shortest, self.longest, self.states = measure.shortest, measure.longest, measure.states
         self._waits: dict[Origin, WaitSum] = {}
+        self._creations = measure.creations
         self._sliced: SlicedWaits | None = None
         if measure.slice:
             from .slices import SlicedWaits
@@ -48,8 +51,15 @@ class OffCpuCollector(Summed):
             self._sliced = SlicedWaits(measure.slice)
 
     def knobs(self) -> Mapping[str, int]:
-        slices = {"slice_ns": self._sliced.length} if self._sliced else {}
-        return {"measure_offcpu": 1, "wait_objects": 1, **filters(self.shortest, self.longest, self.states), **slices}
+        more = {"slice_ns": self._sliced.length} if self._sliced else {}
+        more |= {"creation_stacks": 1} if self._creations else {}
+        return {"measure_offcpu": 1, "wait_objects": 1, **filters(self.shortest, self.longest, self.states), **more}
+
+    def sizes(self, entries: int) -> Mapping[str, int]:
+        if not self._creations:
+            return super().sizes(entries)
+        scratch = dict.fromkeys(("stack_scratch", "walk_scratch", "rule_caches"), _CONTEXTS)
+        return {**super().sizes(entries), **scratch}
 
     def open(self, loaded: Object, entries: int) -> None:
         super().open(loaded, entries)

@@ -31,7 +31,7 @@ from stallscope.tracers.engines.ebpf.measures.lock_records import (
 from stallscope.tracers.engines.ebpf.measures.locks import LocksCollector, kernel_tells
 from stallscope.tracers.engines.ebpf.measures.protocol import Ended, LockSum
 from stallscope.tracers.engines.ebpf.probes import object_path
-from stallscope.tracers.kernel import records
+from stallscope.tracers.kernel import kernel_types, records
 from stallscope.tracers.kernel.bpfobject import Object
 from stallscope.tracers.kernel.records import (
     BLOCKED,
@@ -248,7 +248,7 @@ def test_shared_memory_is_known_by_its_file() -> None:
 
 def test_kernel_that_does_not_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "btf").write_bytes(b"\0btf_trace_sched_switch\0")
-    monkeypatch.setattr(module, "_KERNEL_BTF", tmp_path / "btf")
+    monkeypatch.setattr(kernel_types, "_KERNEL_BTF", tmp_path / "btf")
     assert not kernel_tells()
     measure = LocksCollector(Locks())
     assert measure.placed == ()

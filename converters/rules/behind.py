@@ -1,0 +1,67 @@
+"""Threads outside of a process that its threads wait for by way of each other: the threads of a client that talk to a
+server end the waits of those that called it, and the server ends theirs."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+
+from ..facts import thresholds
+from ..facts.facts import Facts
+from ..facts.idle_evidence import node_of
+from ..facts.wait_sums import Thread
+from ..model.waits_for import THREAD, Node
+from .finding import Finding
+
+
+def threads_behind(facts: Facts, effect: Finding) -> list[Thread]:
+    """Threads of the one other process that ends waits of those who end the waits of ``effect``, for most of the time
+    that one of its threads waits. Empty if several processes do, or if wakers were not recorded."""
+    if facts.recorded is None:
+        return []
+    enders = _enders(facts)
+    waiters = {node_of(thread) for thread in effect.threads}
+    outside = _outside(enders, _reached(enders, waiters), {node.pid for node in waiters})
+    pids: Counter[int] = Counter()
+    for node, time in outside.items():
+        pids[node.pid] += time
+    if not pids:
+        return []
+    (pid, most), *_ = pids.most_common(1)
+    each = effect.time / len(effect.threads)
+    if most < thresholds.ON_ONE * pids.total() or most < thresholds.MOSTLY * each:
+        return []
+    least = thresholds.CAUSE * most
+    return [thread for thread in facts.own if (node := node_of(thread)).pid == pid and outside[node] >= least]
+
+
+def _enders(facts: Facts) -> dict[Node, Counter[Node]]:
+    """Time in ns of the waits that other threads have ended, by who waited and who ended them."""
+    assert facts.recorded is not None
+    found: dict[Node, Counter[Node]] = defaultdict(Counter)
+    for (victim, ender), edge in facts.recorded.graph.edges.items():
+        if victim.kind == ender.kind == THREAD and victim != ender:
+            found[victim][ender] += edge.waited
+    return found
+
+
+def _reached(enders: dict[Node, Counter[Node]], waiters: Iterable[Node]) -> set[Node]:
+    """The waiters, and the threads of their processes that end their waits, over any number of steps."""
+    reached, left = set(waiters), list(waiters)
+    while left:
+        victim = left.pop()
+        for ender in enders.get(victim, ()):
+            if ender.pid == victim.pid and ender not in reached:
+                reached.add(ender)
+                left.append(ender)
+    return reached
+
+
+def _outside(enders: dict[Node, Counter[Node]], of: Iterable[Node], pids: set[int]) -> Counter[Node]:
+    """Time of the waits of these threads that others than their processes end, by who ends them."""
+    found: Counter[Node] = Counter()
+    for victim in of:
+        for ender, time in enders.get(victim, Counter()).items():
+            if ender.pid not in pids:
+                found[ender] += time
+    return found
