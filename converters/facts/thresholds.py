@@ -387,8 +387,7 @@ LIVE_THREADS = Limit(20, "threads of a process", "More do not fit on the screen 
 LIVE_STACK = Limit(40, "frames of a stack", "More do not fit on the screen of --live.")
 LIVE_PROCESSES = Limit(500, "processes", "More are not sent to the screen of --live.")
 
-# More, last in the table.
-from .collective_thresholds import *  # noqa: E402, F403
+from .collective_thresholds import *  # noqa: E402, F403 - last in the table
 
 
 def table() -> dict[str, Threshold]:

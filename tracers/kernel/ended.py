@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _FIRST, _TIME = struct.Struct("<I"), struct.Struct("<Q")
-_END_OFFSET, _START_OFFSET, _EXITING_OFFSET, _FIRST_OFFSET, _MADE_IN_OFFSET = 8, 32, 435, 448, 488
+_END_OFFSET, _START_OFFSET, _EXITING_OFFSET, _FIRST_OFFSET, _MADE_IN_OFFSET = 8, 32, 435, 448, 512
 """Offsets of ``end``, and of the fields of ``thread`` with these names, in a struct thread_record."""
 
 
