@@ -70,7 +70,7 @@ class Session:
         self._file_locks = FileLocks(
             self._spaces.processes,
             looks=has_waits(engine.options.collectors),
-            refused=functools.partial(refused_locks.taken, engine.object.find_map("refused_locks")),
+            refused=lambda: refused_locks.taken(engine.object.find_map("refused_locks")),
         )
         # Most measures do not use mappings, and a host has many.
         for collector in engine.options.collectors:
