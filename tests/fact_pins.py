@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+from file_lock_profiles import SEEN
 from idle_hosts import NETWORK, POOL, SLEEP, TIMER, Host, kinds
 from job_profiles import job
 from lock_profiles import lock
@@ -14,6 +17,7 @@ from stallscope.converters.facts.locks import is_convoy
 from stallscope.converters.facts.sampling import are_few, shown_share
 from stallscope.converters.facts.shared_frames import shared_frames
 from stallscope.converters.facts.slow_steps import Slow, slow_steps
+from stallscope.converters.facts.wait_kinds import LOCK
 from stallscope.converters.facts.wait_objects import On, on_of, with_peer
 from stallscope.converters.model import Module, Profile, Sample, ValueType
 from stallscope.converters.model.group_limits import READ_BYTES, GroupLimit
@@ -34,9 +38,19 @@ from stallscope.converters.rules.for_others import effects, find
 from stallscope.converters.rules.rank_states import states_of
 from summary_profiles import EXE, MS, READ, SECOND, Tracee, empty, facts_of, user
 from summary_profiles import POOL as PARKED
+from summary_profiles import SLEEP as SLEEPS
 from verdict_profiles import JOIN, one
 
 TEN = 10 * SECOND
+
+
+def asks_as_often(x: float) -> bool:
+    """Whether a process that was refused a lock so many times for each of its sleeps waits for the lock."""
+    profile = empty()
+    Tracee(profile, 1, "app", 1, "app").wait(SLEEPS, "interruptible", TEN, 1000)
+    profile.file_locks = [replace(SEEN, requests=round(1000 * x))]
+    ((place, _),) = facts_of(profile).waits_of((1, 1)).items()
+    return place.kind == LOCK
 
 
 def passes_on(x: float) -> bool:

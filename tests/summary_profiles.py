@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from stallscope.converters.facts.contention import contention_of
 from stallscope.converters.facts.facts import Beside, Facts, Recorded
 from stallscope.converters.facts.gil import gil_shares
+from stallscope.converters.facts.polled_locks import with_polled_locks
 from stallscope.converters.facts.ranks import ranks_of
 from stallscope.converters.facts.runs import add_up_runs
 from stallscope.converters.facts.shed_stacks import with_shed_stacks
@@ -204,6 +205,7 @@ def facts_of(profile: Profile, pools: Callable[[], Collection[int]] | None = Non
     objects = {each.id: each for each in profile.objects}
     sums = with_waits_for_started(with_shed_stacks(add_up_waits(profile, threads)), threads, started)
     sums = with_timed_selects(with_waits_for_servers(sums, objects), objects)
+    sums = with_polled_locks(sums, profile.file_locks)
     columns = {value_type.name for value_type in profile.value_types}
     runs = add_up_runs(profile, threads) if "samples" in columns else {}
     known = Beside(

@@ -12,6 +12,7 @@ from ..converters import graph_options
 from ..converters.base import cli
 from .command import budget_option as budgets
 from .command import options
+from .command.collective_option import collective_option, with_collectives
 from .command.engine_options import engine_options
 from .command.run import Shown, traced
 from .command.scan_results import ScanResults, needs_events, show_again
@@ -75,6 +76,7 @@ LEFT_OUT = {"samples": "oncpu", "wakers": "wakeup", "locks": "locks", "ioctls": 
     help="Ask NVIDIA's driver once a second what its GPUs do. Its calls take locks of the driver; their cost is told.",
 )
 @step_option
+@collective_option
 @watch_options
 @options.naming_options
 @engine_options
@@ -103,7 +105,7 @@ def main(**given: Any) -> int:
     measures = _measures({LEFT_OUT[each] for each in given["without"]})
     if not goes_on and not given.get("every"):
         measures = _sliced(measures, given["duration"])
-    measures = _recorded(given, measures)
+    measures = with_collectives(given, _recorded(given, measures))
     if not goes_on:
         return traced(given, scope, measures, Shown("scan", "Wall-clock time", ScanResults, budgets.of(given)))
     from .command.watching import WatchResults

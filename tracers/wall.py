@@ -8,6 +8,7 @@ from typing import Any
 from ..converters import graph_options
 from ..converters.base import cli
 from .command import options
+from .command.collective_option import collective_option, with_collectives
 from .command.engine_options import engine_options
 from .command.run import run
 from .command.step_options import make_steps, step_option
@@ -29,6 +30,7 @@ from .measures.wakeup import WakeUp
 @options.wakers_option
 @options.timeline_options
 @step_option
+@collective_option
 @options.naming_options
 @engine_options
 @options.output_options
@@ -43,5 +45,5 @@ def main(**given: Any) -> int:
     wakers = (WakeUp(alone=False),) if given["wakers"] else ()
     waits, running = WALL
     running = replace(running, frequency=given["frequency"], one_by_one=bool(given["steps"]))
-    measures = waits, running, *wakers, *make_steps(given)
+    measures = with_collectives(given, (waits, running, *wakers, *make_steps(given)))
     return run(given, scope, measures, stem="wall", what="Wall-clock time")

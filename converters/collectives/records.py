@@ -37,6 +37,8 @@ class CallTable:
     names: Sequence[str]
     lost: int = 0
     """Calls that are missing here."""
+    until: int | None = None
+    """ns from the beginning of the trace up to which all calls are here; None: to its end."""
     memory: Mapping[Member, Array] = field(default_factory=dict)
     """Words of the memory of communicators that were made before: see `evidence.candidates`."""
 

@@ -46,6 +46,8 @@ def told(table: CallTable, trace: Trace) -> list[Collectives]:
     """Communicators of more than one rank, those with most members first. With the scheduler's events, what threads do
     between meetings is told, too."""
     between = _Between(trace.scheduling) if trace.scheduling is not None else None
+    if table.until is not None:
+        trace = trace._replace(end=min(trace.end, table.until))
     found = communicators(table)
     behind = queued(table, found)
     return [_told(table, each, trace, between, behind) for each in found if len(each.members) > 1]

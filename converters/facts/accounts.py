@@ -89,7 +89,8 @@ def _who_waits(lock: FileLock) -> object:
 
 
 def _file_lock(old: FileLock, new: FileLock) -> FileLock:
-    return replace(new, seen=old.seen + new.seen, looks=old.looks + new.looks, first_seen=old.first_seen)
+    sums = {name: getattr(old, name) + getattr(new, name) for name in ("seen", "looks", "requests")}
+    return replace(new, first_seen=old.first_seen, **sums)
 
 
 def _gil(old: GilTimes, new: GilTimes) -> GilTimes:

@@ -132,6 +132,7 @@ def file_lock_json(lock: FileLock) -> dict[str, Any]:
         "seen": lock.seen,
         "looks": lock.looks,
         "mean_waiting": round(lock.waiting / lock.busy, 3) if lock.busy else None,
+        "requests": lock.requests,
         "first_seen_ns": lock.first_seen,
         "last_seen_ns": lock.last_seen,
     }

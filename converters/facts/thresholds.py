@@ -76,6 +76,7 @@ DOES_MOSTLY = Threshold(0.5, "share of the time", "What others do for less is no
 BLOCKED_ITSELF = Threshold(0.8, "share of time", "Who is blocked for so long does little himself.")
 HELD_MATTERS = Threshold(0.2, "share of the waiters' time", "Shorter waits for a lock are told elsewhere.")
 HELD_MOSTLY = Threshold(0.5, "share of the waits", "Who has a lock for less is one of many.")
+ASKS_AS_OFTEN = Threshold(0.8, "requests per sleep, or sleeps per request", "Others sleep for something else.")
 LOOKS = Threshold(2, "looks at the locks of files", "Fewer do not show that somebody has one all the time.")
 HOLDER_SHARE = Threshold(
     0.1, "share of the time of a process", "Its threads that have the lock for less are not meant."
@@ -386,8 +387,7 @@ LIVE_THREADS = Limit(20, "threads of a process", "More do not fit on the screen 
 LIVE_STACK = Limit(40, "frames of a stack", "More do not fit on the screen of --live.")
 LIVE_PROCESSES = Limit(500, "processes", "More are not sent to the screen of --live.")
 
-# More, last in the table.
-from .collective_thresholds import *  # noqa: E402, F403
+from .collective_thresholds import *  # noqa: E402, F403 - last in the table
 
 
 def table() -> dict[str, Threshold]:

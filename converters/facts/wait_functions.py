@@ -95,10 +95,10 @@ LOCKS_BY_TIMER = frozenset(("sqlite3InvokeBusyHandler", "sqliteDefaultBusyCallba
 """Functions that sleep and try again until a lock is free: SQLite's, for a locked database (src/btree.c, main.c)."""
 FILE_LOCK_SCRIPTS = re.compile(
     r"(^|.*/)(filelock/(\w+/)?\w+\.py:(acquire|_poll_until_acquired)|fasteners/process_lock\.py:(acquire|_do_acquire)|"
-    r"portalocker/utils\.py:acquire)"
+    r"portalocker/utils\.py:acquire|borg/locking\.py:acquire)"
 )
 """Functions of Python's libraries (``file:function``) that do it for a lock on a file: filelock, fasteners,
-portalocker."""
+portalocker; BorgBackup, whose lock is a folder in the repository."""
 LOCK_OF_FILE = "lock of a file"
 """Name that stands for all functions of `FILE_LOCK_SCRIPTS` where a lock is named."""
 LOCKS_OF_PROGRAMS = dict.fromkeys(

@@ -50,6 +50,9 @@ class FileLock:
     """Number of looks at which somebody waited for this lock of the file; 0 in old captures."""
     waiting: int = 0
     """Numbers of waits for it at these looks, added up."""
+    requests: int = 0
+    """Requests of the process for locks of this kind on the file that were refused, so that it did not wait in the
+    kernel; 0 in old captures."""
 
     @property
     def device_numbers(self) -> str:

@@ -374,4 +374,4 @@ _LISTS: dict[str, Callable[[Any], Any]] = {
     "found_steps": steps.decoded_found,
     "collectives": collectives.decoded,
 }
-"""How an entry of each list of a profile is read."""
+"""Readers of the entries of each list of a profile."""

@@ -12,6 +12,7 @@ from ..facts.facts import Beside, Facts, Recorded
 from ..facts.gil import gil_shares
 from ..facts.identity import kernel_id, with_own_ids
 from ..facts.idle_evidence import roles_by_wakers
+from ..facts.polled_locks import with_polled_locks
 from ..facts.ranks import ranks_of
 from ..facts.runs import SAMPLED as ON_CPU
 from ..facts.runs import add_up_runs
@@ -56,7 +57,7 @@ def read(given: Profile) -> Read:
     sums: Sums = with_shed_stacks(add_up_waits(profile, threads)) if names >= OFF_CPU else {}
     objects = {each.id: each for each in profile.objects}
     sums = with_waits_for_servers(with_waits_for_started(sums, threads, started), objects)
-    sums = with_timed_selects(sums, objects)
+    sums = with_polled_locks(with_timed_selects(sums, objects), profile.file_locks)
     runs = add_up_runs(profile, threads) if names >= ON_CPU else {}
     recorded = None
     if sums and has_wakers(given):

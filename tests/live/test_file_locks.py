@@ -210,6 +210,9 @@ def test_who_asks_for_a_lock_with_a_new_descriptor_each_time(live: None, tmp_pat
     has = HAS.format(call=FLOCK, seconds=600)
     with running(tmp_path, "importer.py", has) as holder, running(tmp_path, "builder.py", ASKS) as waiter:
         time.sleep(0.2)
-        _, (found,) = traced(tmp_path, "trace-offcpu", "-p", waiter.pid, "-d", 3)
-    assert (found.pid, found.owner_pid, found.kind) == (waiter.pid, holder.pid, "flock")
-    assert found.path == str(tmp_path / "db.lock")
+        told, locks = traced(tmp_path, "trace-offcpu", "-p", waiter.pid, "-d", 3)
+    (found,) = [each for each in locks if each.owner_pid]
+    path = tmp_path / "db.lock"
+    assert (found.pid, found.owner_pid, found.kind, found.path) == (waiter.pid, holder.pid, "flock", str(path))
+    assert "is blocked on the lock of a file in" in told["answer"][0]
+    assert f"importer.py (pid {holder.pid}, not traced) has the lock of {path}" in told["answer"][0]

@@ -76,6 +76,8 @@ class FileLocks:
         self._sharers: dict[tuple[str, int, int], set[int]] = {}
         self._crowds: dict[_Part, tuple[int, int]] = {}
         """Looks at which somebody waited for a lock, and how many waits there were, added up."""
+        self._numbers: Counter[tuple[int, str, int, int]] = Counter()
+        """Requests that were refused, by pid, kind, device and inode."""
         self._waiters: dict[tuple[int, int], int] = {}
         """Processes that wait for locks of open files, by the file."""
         self._next = self._until = 0.0
@@ -116,6 +118,13 @@ class FileLocks:
         self._seen.clear()
         self._looks.clear()
         self._crowds.clear()
+        self._numbers.clear()
+
+    def waited(self) -> dict[tuple[int, int], int]:
+        """Time in ns for which processes were seen to wait for locks, at the last look, too: by their pid, and that of
+        the owner."""
+        last = self._looks[-1] if self._looks else 0
+        return {key[:2]: seen.last - seen.first for key, seen in self._seen.items() if key[1] and seen.last == last}
 
     def found(self, traced: Container[int] | None, began: int, ended: int) -> list[FileLock]:
         """Waits that were seen of these processes, and of those for whom they wait; None: of all. Times of the trace
@@ -163,6 +172,7 @@ class FileLocks:
             max(seen.first - began, 0),
             max(seen.last - began, 0),
             *self._crowds.get(_part_of(seen.lock), (0, 0)),
+            self._numbers[waiter, kind, device, inode],
         )
 
     def _look(self) -> None:
@@ -176,6 +186,8 @@ class FileLocks:
             return
         (at, text, cost), self._read = self._read, None
         self._looks.append(at)
+        for request in self._requests:
+            self._count(request)
         self._until = time.monotonic() + _SLICE
         blocked = self._resolved(blocked_in(text)) + refused_in(text, self._requests, at - _RECENT)
         wait = False
@@ -203,6 +215,11 @@ class FileLocks:
         if seen.last != at or not seen.times:  # several threads of a process may wait
             seen.last, seen.times = at, seen.times + 1
         return is_traced
+
+    def _count(self, request: Refused) -> None:
+        key = request.wish.pid, *_file_of(request.wish)
+        if key in self._numbers or len(self._numbers) < _MOST:
+            self._numbers[key] += request.number
 
     def _add_crowds(self, crowds: Counter[_Part]) -> None:
         for part, waiting in crowds.items():

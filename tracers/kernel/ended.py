@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _FIRST, _TIME = struct.Struct("<I"), struct.Struct("<Q")
-_END_OFFSET, _START_OFFSET, _EXITING_OFFSET, _FIRST_OFFSET, _MADE_IN_OFFSET = 8, 32, 435, 448, 488
+_END_OFFSET, _START_OFFSET, _EXITING_OFFSET, _FIRST_OFFSET, _MADE_IN_OFFSET = 8, 32, 435, 448, 512
 """Offsets of ``end``, and of the fields of ``thread`` with these names, in a struct thread_record."""
 
 
@@ -40,7 +40,13 @@ def record_type() -> np.dtype[Any]:
             *((name, "<u8") for name in ("late_out", "late_ustack", "cut", "lived")),
             *((name, "u1") for name in ("phase", "walk_end", "late_end", "exiting")),
             *((name, "<u4") for name in ("creator", "waker", "waker_cpu", "first", "interpreters")),
-            *((name, "<u8") for name in ("on_file", "on_mark", "on_object", "fault", "made_in")),
+            *(
+                (name, "<u8")
+                for name in (
+                    *("on_file", "on_mark", "on_object", "fault"),
+                    *("inner_fault", "inner_regs", "inner_ip", "made_in"),
+                )
+            ),
         ]
     )
 

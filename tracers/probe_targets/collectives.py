@@ -48,3 +48,12 @@ class Collectives(Wanted):
         if not of or not is_safe(name) or name.startswith("PMPI_"):
             return False
         return of.library != CUDA or cuda.is_function(name)
+
+
+@dataclass(frozen=True)
+class WithCuda(Collectives):
+    """Functions of collectives, and those of CUDA that are traced without options."""
+
+    def wants(self, name: str, path: str, identity: tuple[int, int]) -> bool:
+        """Whether a function of such a file is wanted."""
+        return super().wants(name, path, identity) or Wanted().wants(name, path, identity)

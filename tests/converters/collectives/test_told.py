@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from collective_calls import BROADCAST, COMM, INIT, MPI, MS, STREAM, SYNC, Table
 from scheduling_traces import rows
@@ -114,6 +116,16 @@ def test_what_a_rank_does_that_does_not_come() -> None:
     assert spent and found.standing[0].meanwhile is None
     assert (spent.count, spent.wall, spent.blocked, spent.on_cpu) == (1, 1931 * MS, 1900 * MS, 31 * MS)
     assert [(wait.site.frames, wait.time) for wait in spent.waits] == [(("main", "next_batch", "read"), 1900 * MS)]
+
+
+def test_a_rank_that_is_not_seen_any_more_may_have_come() -> None:
+    table = ranks(0)
+    table.steps(11, MS, of=7)
+    made = table.made()
+    (found,) = told(replace(made, until=75 * MS), Trace(2_000 * MS, {}))
+    assert found.standing == ()
+    (found,) = told(replace(made, until=1_000 * MS), Trace(2_000 * MS, {}))
+    assert found.standing
 
 
 @pytest.mark.parametrize(("end", "stands"), [(569, False), (571, True)])

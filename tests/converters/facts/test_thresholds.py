@@ -151,6 +151,10 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "BLOCKED_ITSELF": (Pin(0.79, 0.81, blame_pins.blocked_itself),),
     "HELD_MATTERS": (Pin(0.199, 0.201, lambda x: blame_pins.has_it(10 * x, 10 * x)),),
     "HELD_MOSTLY": (Pin(0.49, 0.51, lambda x: blame_pins.has_it(4, 4 * x)),),
+    "ASKS_AS_OFTEN": (
+        Pin(0.79, 0.81, fact_pins.asks_as_often),
+        Pin(0.79, 0.81, lambda x: fact_pins.asks_as_often(1 / x)),
+    ),
     "LOOKS": (Pin(1, 2, had_always),),
     "HOLDER_SHARE": (Pin(0.099, 0.101, blame_pins.having),),
     "CONVOY_TIME": (Pin(99_000_000, 101_000_000, lambda x: fact_pins.is_in_convoy(x, 50)),),
@@ -392,7 +396,5 @@ def test_more_than_a_limit_is_not_told(name: str, pin: Pin, monkeypatch: pytest.
 
 @pytest.mark.parametrize(("name", "threshold"), thresholds.table().items())
 def test_each_has_a_unit_and_a_reason(name: str, threshold: Threshold) -> None:
-    assert threshold.unit
-    assert threshold.reason.endswith(".")
-    assert not threshold.reason.endswith("..")
+    assert threshold.unit and threshold.reason.rstrip(".") + "." == threshold.reason
     assert repr(threshold) == f"Threshold({float(threshold):g}, {threshold.unit!r})"

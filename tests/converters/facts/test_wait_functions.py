@@ -110,6 +110,7 @@ SLEEPS = (*user(LIBC, "clock_nanosleep"), *kernel("__x64_sys_clock_nanosleep", "
         (("/v/site-packages/filelock/_core/_acquire.py", "A._poll_until_acquired"), "lock", "lock of a file"),
         (("/v/site-packages/portalocker/utils.py", "Lock.acquire"), "lock", "lock of a file"),
         (("/v/site-packages/fasteners/process_lock.py", "_InterProcessLock._do_acquire"), "lock", "lock of a file"),
+        (("/usr/lib/python3/dist-packages/borg/locking.py", "ExclusiveLock.acquire"), "lock", "lock of a file"),
         (("/v/site-packages/filelock/_api.py", "BaseFileLock.release"), "sleep", ""),
         (("/srv/filelock.py", "acquire"), "sleep", ""),
         (("/v/site-packages/myfilelock/_api.py", "acquire"), "sleep", ""),

@@ -130,7 +130,6 @@ def test_only_waits_for_locks_of_ranks_are_for_them(owners: tuple[tuple[int, int
 
 @pytest.mark.parametrize(("owner", "others"), [(100, 10), (900, 0)])
 def test_who_asks_again_and_again_was_refused_because_of_another_rank(owner: int, others: int) -> None:
-    """That one may sleep."""
     made = empty()
     wait_of(made, 0, SLEEPS)
     for number in (1, 2, 3):

@@ -165,3 +165,16 @@ def test_the_path_of_a_file_that_only_the_owner_has_open(table: Path, tmp_path: 
         look.finish()
         (found,) = look.found({1 << 30: 0}, 0, time.monotonic_ns())
     assert (found.owner_pid, found.path) == (ME, str(tmp_path / "lock"))
+
+
+def test_for_whom_processes_wait_now(table: Path) -> None:
+    look = FileLocks({ME: 0})
+    for text in (OWNER % 1 + WAITER % ME, OWNER % 1 + WAITER % ME):
+        table.write_bytes(text)
+        look.finish()
+    ((pair, waited),) = look.waited().items()
+    assert pair == (ME, 1)
+    assert waited > 0
+    table.write_bytes(b"")
+    look.finish()
+    assert look.waited() == {}

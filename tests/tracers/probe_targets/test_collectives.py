@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from stallscope.tracers.probe_targets.collectives import Collectives, cookie, is_library
+from stallscope.tracers.probe_targets.collectives import Collectives, WithCuda, cookie, is_library
 from stallscope.tracers.probe_targets.wanted import Library
 
 HEADER = Path(__file__).parents[3] / "bpf" / "include" / "call_cookie.h"
@@ -56,6 +56,20 @@ def test_others_are_not(name: str) -> None:
 def test_files_that_are_looked_into(name: str, is_one: bool) -> None:
     assert is_library(name) == is_one
     assert Collectives().looks_into(f"/usr/lib/{name}", (1, 2), is_program=False) == is_one
+
+
+def test_with_what_is_traced_of_cuda_anyway() -> None:
+    for name, plain, with_cuda in (
+        ("ncclAllReduce", True, True),
+        ("cudaStreamSynchronize", True, True),
+        ("cudaMemcpy", False, True),
+        ("cudaLaunchKernel", False, False),
+        ("main", False, False),
+    ):
+        assert Collectives().wants(name, "/x", (1, 2)) == plain
+        assert WithCuda().wants(name, "/x", (1, 2)) == with_cuda
+    assert WithCuda().looks_into("/usr/lib/libnccl.so.2", (1, 2), is_program=False)
+    assert WithCuda().looks_into("/usr/lib/libcudart.so.12", (1, 2), is_program=False)
 
 
 def test_a_program_and_a_library_of_the_user_are_looked_into() -> None:

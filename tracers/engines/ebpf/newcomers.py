@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ....converters.model.remarks import Comment
@@ -28,16 +28,21 @@ class Newcomers:
     """Takes in processes that belong to the scope from some time on: by name, by group, or as peers."""
 
     def __init__(
-        self, engine: Probes, following: Following, objects: WaitedFor, ours: Callable[[], Collection[int]]
+        self,
+        engine: Probes,
+        following: Following,
+        objects: WaitedFor,
+        ours: Callable[[], Collection[int]],
+        for_locks: Callable[[], Mapping[tuple[int, int], int]],
     ) -> None:
-        """``objects``: what waits are on. ``ours``: processes of the tracer."""
+        """``objects``: what waits are on. ``ours``: processes of the tracer. ``for_locks``: see `Peers`."""
         self._engine, self._following = engine, following
         self._scope: Scope = engine.options.scope
         self._peers: Peers | None = None
         if self._scope.peers and not self._scope.everything:
             from .peers import Peers
 
-            self._peers = Peers(engine, objects, ours)
+            self._peers = Peers(engine, objects, ours, for_locks)
         self._spaces, self._to_adopt = following.spaces, following.to_adopt
         self._next = 0.0
 

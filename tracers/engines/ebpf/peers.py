@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, cast
 
 from ....converters.model.remarks import Comment, Joined
@@ -38,11 +38,18 @@ _NSEC = 1_000_000_000
 class Peers:
     """Looks for such processes now and then."""
 
-    def __init__(self, engine: Probes, objects: WaitedFor, ours: Callable[[], Collection[int]]) -> None:
-        """``ours``: processes of the tracer."""
+    def __init__(
+        self,
+        engine: Probes,
+        objects: WaitedFor,
+        ours: Callable[[], Collection[int]],
+        for_locks: Callable[[], Mapping[tuple[int, int], int]] = dict,
+    ) -> None:
+        """``ours``: processes of the tracer. ``for_locks``: ns of waits for locks on files, by who waits and who has
+        the lock: it ends no wait before it gives the lock back, and none of who asks again and again."""
         found = [cast("WakeUpCollector", each) for each in engine.options.collectors if each.name == WakeUp.name]
         self._wakeups = found[0] if found else None
-        self._engine, self._objects, self._ours = engine, objects, ours
+        self._engine, self._objects, self._ours, self._for_locks = engine, objects, ours, for_locks
         self._began = 0
         """Beginning of the present interval (CLOCK_MONOTONIC ns); 0: that of the trace."""
         self._next = _OFTEN
@@ -72,6 +79,7 @@ class Peers:
         waited = self._wakeups.ended_by()
         threads = self._engine.living()
         _add_open(waited, threads, self._objects, now)
+        waited.update(self._for_locks())
         traced = {record.thread.key.tgid for record in threads}
         callers = procfs.ancestors(os.getpid())
         left_out = {*traced, *self._joined, *self._ours(), *callers, os.getpid(), _INIT}

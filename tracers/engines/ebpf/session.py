@@ -70,7 +70,7 @@ class Session:
         self._file_locks = FileLocks(
             self._spaces.processes,
             looks=has_waits(engine.options.collectors),
-            refused=functools.partial(refused_locks.taken, engine.object.find_map("refused_locks")),
+            refused=lambda: refused_locks.taken(engine.object.find_map("refused_locks")),
         )
         # Most measures do not use mappings, and a host has many.
         for collector in engine.options.collectors:
@@ -95,7 +95,9 @@ class Session:
             self._unwinding = Unwinding(engine, self._spaces, options.unwind_bytes)
         self._interpreters = Interpreters(engine, self._spaces, self._unwinding)
         self._objects = WaitedFor()
-        self._newcomers = Newcomers(engine, self._following, self._objects, self._own_processes)
+        self._newcomers = Newcomers(
+            engine, self._following, self._objects, self._own_processes, self._file_locks.waited
+        )
 
     def cut_into(self, intervals: Intervals, publish: Callable[[Capture], None]) -> None:
         """Cuts the trace: at the end of each interval, `run` calls ``publish`` with it, in a process of its own; what

@@ -140,12 +140,14 @@ class Shedder:
 
     def _functions(self, leaving: Leaving, probed: Probed, window: Window, passed: int, slot: int) -> Iterator[_Step]:
         """The functions that cost most; their probes are removed all at once by `_tell`."""
-        counts = {function: number for function, number in leaving.counts(slot).items() if function not in self._gone}
+        assert self._calls
+        kept = self._gone.union(filter(self._calls.is_needed, range(len(probed.functions))))
+        counts = {function: number for function, number in leaving.counts(slot).items() if function not in kept}
         weights = {
             function: number * (2 * TRAP + (0 if probed.functions[function].is_fast else STEP))
             for function, number in counts.items()
         }
-        whole = sum(weights.values())
+        whole = sum(weights.values()) or 1
         share = window.parts[CALLS] / window.whole
         for function in sorted(weights, key=lambda each: -weights[each]):
             rate = counts[function] * 1_000_000_000 // max(passed - self._since, 1)

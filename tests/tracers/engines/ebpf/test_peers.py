@@ -63,7 +63,8 @@ class Tracing:
         self.options = SimpleNamespace(collectors=[self.waits])
         objects: Any = SimpleNamespace(others=lambda number: others if number == SOCKET and others else set())
         engine: Any = self
-        self.peers = Peers(engine, objects, lambda: ())
+        self.for_locks: dict[tuple[int, int], int] = {}
+        self.peers = Peers(engine, objects, lambda: (), lambda: self.for_locks)
         self.thread(CLIENT, ON_CPU, 0)
 
     def thread(self, tgid: int, phase: int, waits: int, on: int = 0) -> None:
@@ -100,6 +101,13 @@ def test_a_wait_that_has_not_ended(server: int) -> None:
     traced = Tracing(others={server})
     traced.thread(CLIENT, BLOCKED, 9 * SECOND, SOCKET)
     assert traced.peers.newcomers() == {server}
+
+
+@pytest.mark.parametrize(("seconds", "joins"), [(2, True), (0.5, False)])
+def test_who_has_the_lock_of_a_file(server: int, seconds: float, joins: bool) -> None:
+    traced = Tracing()
+    traced.for_locks = {(CLIENT, server): int(seconds * SECOND)}
+    assert traced.peers.newcomers() == ({server} if joins else set())
 
 
 @pytest.mark.parametrize(("phase", "waits"), [(ON_CPU, 9), (BLOCKED, 0)])
@@ -187,7 +195,7 @@ def test_they_join_if_asked_for(scope: Scope, joins: bool, server: int) -> None:
         conditions=SimpleNamespace(look_soon=lambda _: None),
     )
     objects: Any = SimpleNamespace(others=lambda _: set())
-    newcomers = Newcomers(engine, following, objects, lambda: ())
+    newcomers = Newcomers(engine, following, objects, lambda: (), dict)
     newcomers.poll(lambda: ())
     assert scope.tgids == ({server} if joins else set())
     assert len(newcomers.remarks(traced.began)) == int(joins)

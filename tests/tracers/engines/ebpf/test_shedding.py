@@ -43,6 +43,9 @@ class Calls:
     def counts(self, slot: int) -> Counter[int]:
         return self._counts if slot == self.slot else Counter()
 
+    def is_needed(self, function: int) -> bool:
+        return str(self.probed.functions[function].name).startswith("asked_for")
+
     def leave(self, _: object, functions: Collection[int]) -> None:
         self.gone |= set(functions)
 
@@ -153,6 +156,14 @@ def test_of_the_functions_those_that_cost_most_leave() -> None:
         of.judge(window(calls=0.4), AT)
     assert calls.gone == {0, 2}, "it does not leave a second time"
     assert whats(of) == ["calls", "calls"]
+
+
+def test_functions_that_the_user_asked_for_stay() -> None:
+    calls = Calls(asked_for=1_000_000, often=10_000)
+    of, _ = shedder(0.05, calls)
+    for _ in range(4):
+        of.judge(window(calls=0.5), AT)
+    assert calls.gone == {1}
 
 
 def test_a_function_at_which_the_kernel_steps_costs_more() -> None:

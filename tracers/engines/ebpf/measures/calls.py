@@ -309,7 +309,11 @@ class CallsCollector(Summed):
         return self._recorded.finish(self._name, self._open)
 
     def collectives(self, ended: Ended) -> CallTable | None:
-        return self._arguments.finish(self._open, ended.began)
+        return self._arguments.finish(self._open, ended.began, self.leaving.first if self.leaving else 0)
+
+    def is_needed(self, function: int) -> bool:
+        """Whether a function's calls are asked for one by one, with their arguments: without one, others tell less."""
+        return self._arguments.keeps(self._name(function))
 
     def _name(self, function: int) -> str:
         assert self.probed

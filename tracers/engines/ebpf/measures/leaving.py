@@ -22,6 +22,9 @@ class Leaving:
     def __init__(self, loaded: Object, sums: SumTable) -> None:
         """``sums``: the table of the calls' sums by thread and function."""
         self._loaded, self._sums = loaded, sums
+        self.first = 0
+        """Time at which the first ones left, CLOCK_MONOTONIC ns; 0: none has. For a moment, other functions of their
+        files had no probes either."""
         self._forgotten = 0
         """Calls that began before (CLOCK_MONOTONIC ns) are not seen to return: their probes were removed."""
 
@@ -39,6 +42,7 @@ class Leaving:
 
     def leave(self, probed: Probed, functions: Collection[int]) -> None:
         """Removes the probes of functions. All calls that go on are forgotten: some will not be seen to return."""
+        self.first = self.first or time.monotonic_ns()
         probed.leave(functions)
         self._forgotten = time.monotonic_ns()
         self._loaded.set_variable("calls_forgotten", self._forgotten)

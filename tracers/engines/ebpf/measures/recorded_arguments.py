@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .....converters.base.units import plural
+from .....converters.collectives.signatures import signature_of
 from ....kernel.bpfobject import Object
 from ....measures.argument_options import ArgumentOptions
 from .open_calls import Open
@@ -88,9 +90,13 @@ class RecordedArguments:
             self._ring.close()
         self._ring = self._loaded = None
 
-    def finish(self, going_on: Iterable[Open], began: int) -> CallTable | None:
+    def keeps(self, function: str) -> bool:
+        """Whether the arguments of this function are kept."""
+        return self._options is not None and signature_of(function) is not None
+
+    def finish(self, going_on: Iterable[Open], began: int, until: int = 0) -> CallTable | None:
         """The calls; None without options. ``going_on``: those that had not returned. ``began``: when the trace did,
-        CLOCK_MONOTONIC ns."""
+        CLOCK_MONOTONIC ns; ``until``: when some functions lost their probes, 0: none did."""
         if not self._options:
             return None
         from .argument_records import table
@@ -101,6 +107,8 @@ class RecordedArguments:
             if (call.tid, call.depth, call.began) in self._open
         ]
         found = table(self._blocks, still, self._named, began, self._lost + self._dropped)
+        if until:
+            found = replace(found, calls=found.calls[found.calls["began"] < until - began], until=until - began)
         return self._memory.of(found) if self._memory else found
 
     def remarks(self) -> Iterator[str]:

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from file_lock_profiles import SEEN
+from stallscope.converters.facts.wait_kinds import LOCK, PEER
+from stallscope.converters.facts.wait_kinds import SLEEP as SLEEPS
+from stallscope.converters.model import Profile, Stack
+from stallscope.converters.model.file_locks import FileLock
+from stallscope.converters.phrases.sentences import Sentences
+from stallscope.converters.rules.held_up import find
+from summary_profiles import READ, SECOND, SLEEP, Tracee, empty, facts_of
+
+
+def asking(*locks: FileLock, stack: Stack = SLEEP, waits: int = 100) -> Profile:
+    """A process that waits so many times in one place, and what is known of locks."""
+    profile = empty()
+    Tracee(profile, 1, "app", 1, "app").wait(stack, "interruptible", 10 * SECOND, waits)
+    profile.file_locks = list(locks)
+    return profile
+
+
+def kind(profile: Profile) -> str:
+    ((place, _),) = facts_of(profile).waits_of((1, 1)).items()
+    return place.kind
+
+
+def refused(requests: int, *, pid: int = 1, owner: int = 9, inode: int = 99) -> FileLock:
+    return replace(SEEN, requests=requests, pid=pid, owner_pid=owner, inode=inode)
+
+
+def test_who_sleeps_between_two_requests_waits_for_the_lock() -> None:
+    profile = asking(refused(101))
+    assert kind(profile) == LOCK
+    facts = facts_of(profile)
+    (verdict,) = find(facts)
+    assert verdict.kind == "file-lock"
+    said = Sentences(facts).of(verdict)
+    place = "is blocked on the lock of a file in main → nap → clock_nanosleep (100 waits"
+    assert said.startswith(f"100.0 % of the time of the main thread of app {place}")
+    assert said.endswith("; gzip (pid 9, not traced) has the lock of /srv/db.lock all the time.")
+
+
+@pytest.mark.parametrize(
+    ("profile", "expected"),
+    [
+        (asking(refused(50), refused(50, inode=98)), LOCK),  # for two files in turn
+        (asking(refused(100), refused(100, owner=8)), LOCK),  # one file, whose lock two had
+        (asking(refused(0)), SLEEPS),
+        (asking(refused(50)), SLEEPS),  # it sleeps for something else, too
+        (asking(refused(200)), SLEEPS),  # it does not sleep before it asks again
+        (asking(refused(100, pid=2)), SLEEPS),
+        (asking(refused(3), waits=3), SLEEPS),
+        (asking(refused(100), stack=READ), PEER),
+        (asking(), SLEEPS),
+    ],
+)
+def test_others_sleep_for_something_else(profile: Profile, expected: str) -> None:
+    assert kind(profile) == expected
