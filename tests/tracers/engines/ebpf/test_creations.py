@@ -37,6 +37,7 @@ def test_of_a_sum_the_life_of_its_rows_counts() -> None:
     found = capture(threads=[ThreadRecord(END, b"w", thread(0, key=key(tid=0, life=900), made_in=5), exited=True)])
     (row,) = creation_rows(found.threads, found.lives, {900: 901}).values()
     assert row.origin.life == 901
+    assert creation_rows(found.threads, found.lives, {}) == {}, "its stacks are not kept"
 
 
 def test_places_of_threads() -> None:

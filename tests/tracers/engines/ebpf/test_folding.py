@@ -208,7 +208,7 @@ def test_a_timeline_needs_every_thread(storm: Storm) -> None:
     assert (whole.records(), len(storm.sink.ended)) == ([], 9)
 
 
-def test_threads_that_were_created_elsewhere_are_another_sum_while_their_process_lives(storm: Storm) -> None:
+def test_threads_that_were_created_elsewhere_are_another_sum(storm: Storm) -> None:
     pid = os.getpid()
     storm.process(pid, "server", ended=False)
     for i in range(9):
@@ -224,6 +224,20 @@ def test_threads_that_were_created_elsewhere_are_another_sum_while_their_process
     for i in range(6):
         storm.thread(GONE + 20 + i, GONE + 20 + i, b"later", wall=10)
     storm.poll()
-    # A process of the same name may have other addresses.
-    assert {record.thread.made_in for record in storm.folding.records()} == {0}
-    assert sum(record.number for record in storm.folding.records()) + len(storm.sink.ended) == 15
+    ended = {each.thread.made_in: each for each in storm.folding.records()}
+    assert {place: (each.number, each.thread.key.tgid != pid) for place, each in ended.items() if place} == {
+        21: (4, True),
+        23: (3, True),
+    }
+    assert sum(record.number for record in ended.values()) + len(storm.sink.ended) == 15
+
+
+def test_places_of_processes_that_ended_are_bounded(storm: Storm) -> None:
+    """Processes of one name have the same place at many addresses."""
+    storm.monkeypatch.setattr(folding, "_PLACES", 2)
+    for i in range(9):
+        storm.process(GONE + i, "child")
+        storm.thread(GONE + 100 + i, GONE + i, b"worker", made_in=21 + 2 * i)
+    storm.poll()
+    numbers = {record.thread.made_in: record.number for record in storm.folding.records()}
+    assert numbers == {21: 1, 23: 1, 0: 5}
