@@ -161,8 +161,10 @@ def operations(table: CallTable) -> NDArray[np.int64]:
         rows = table.calls["function"] == number
         found[rows, 0] = number
         for column, place in enumerate((of.count, of.type, of.peer) if of else (), 1):
-            if place >= 0:
+            if of and place >= 0:
                 values = arguments[rows, place]
+                if place == of.type and of.library == MPI:
+                    values = np.where(values >> 32, 0, values)  # it is an address, which differs by process
                 found[rows, column] = values if column == 1 else values & _INT
     _, numbers = np.unique(found, axis=0, return_inverse=True)
     return numbers.reshape(-1)
@@ -173,7 +175,9 @@ def _calls(each: Endpoint, table: CallTable, what: NDArray[np.int64]) -> Calls:
 
     rows = np.array(each.rows, np.intp)
     began, ended = (table.calls[name][rows].astype(np.int64) for name in ("began", "ended"))
-    return Calls(Member(each.pid, each.address), began, ended, what[rows], _done(each.pid, rows, table))
+    has_root = [bool(of and of.peer >= 0) for of in map(signature_of, table.names)]
+    for_all = ~np.array(has_root, bool)[table.calls["function"][rows]]
+    return Calls(Member(each.pid, each.address), began, ended, what[rows], _done(each.pid, rows, table), for_all)
 
 
 def _done(pid: int, rows: NDArray[np.intp], table: CallTable) -> NDArray[np.int64]:

@@ -29,6 +29,9 @@ _POINTERS = 48
 _MAGIC = 0x0280028002800280
 """NCCL_MAGIC of comm.h: newer versions have it as the first and as the last word of the struct."""
 
+_MOST = 4096
+"""Words that can be the hash: memory with more of them is none of a communicator, but made to take much of ours."""
+
 
 class Placed(NamedTuple):
     """A communicator's endpoint, and what its memory tells."""
@@ -51,6 +54,7 @@ def candidates(data: bytes) -> Candidates:
     rank, size = behind.T
     fit = (size > 1) & (size <= thresholds.MOST_RANKS) & (rank >= 0) & (rank < size)
     (at,) = np.nonzero((words[:-1] >> np.uint64(_POINTERS) != 0) & fit)
+    at = at[: _MOST if len(at) <= _MOST else 0]
     found = np.zeros(len(at), np.dtype(list(FIELDS)))
     found["place"], found["hash"], found["rank"], found["size"] = 8 * at, words[at], rank[at], size[at]
     return found

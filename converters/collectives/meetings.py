@@ -45,6 +45,9 @@ class Calls:
     done: Times
     """Times when the rank knew that the operation was done; `OPEN`: not known. The end of the call, or of the wait for
     the stream into which it was put."""
+    for_all: NDArray[np.bool_]
+    """Whether such an operation is done on a rank only when all have begun it. One with a root need not be: the root
+    of a broadcast has sent what others will ask for."""
 
 
 @dataclass(frozen=True)
@@ -119,12 +122,12 @@ def _aligned(first: Calls, other: Calls) -> int | None:
         if end - begin < thresholds.CALLS_FIT:
             continue
         mine, theirs = slice(begin, end), slice(begin - shift, end - shift)
-        begun, done, what = first.began[mine], first.done[mine], first.what[mine]
+        begun, done, what, bound = first.began[mine], first.done[mine], first.what[mine], first.for_all[mine]
         if _differ(what, other.what[theirs], (done != OPEN) & (other.done[theirs] != OPEN)):
             continue
         early = (done != OPEN) & (done < other.began[theirs])
         early |= (other.done[theirs] != OPEN) & (other.done[theirs] < begun)
-        if not early.any():
+        if not (early & bound).any():
             fits.append(shift)
     return fits[0] if len(fits) == 1 else None
 

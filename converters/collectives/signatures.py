@@ -100,6 +100,11 @@ _ALL = (
     _mpi("Allgather", "all-gather", "_ count type _ _ _ comm"),
     _mpi("Alltoall", "all-to-all", "_ count type _ _ _ comm"),
     _mpi("Reduce_scatter_block", "reduce-scatter", "_ _ count type _ comm"),
+    _mpi("Gather", "gather", "_ count type _ _ _ peer comm"),
+    _mpi("Scatter", "scatter", "_ count type _ _ _ peer comm"),
+    # Each rank has counts of its own.
+    _mpi("Reduce_scatter", "reduce-scatter", "_ _ _ _ _ comm"),
+    _mpi("Allgatherv", "all-gather", "_ _ _ _ _ _ _ comm"),
     _mpi("Barrier", "barrier", "comm"),
     _mpi("Send", "send", "_ count type peer _ comm", POINT_TO_POINT),
     _mpi("Recv", "receive", "_ count type peer _ comm", POINT_TO_POINT),

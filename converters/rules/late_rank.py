@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ..facts import thresholds
 from ..facts.facts import Facts
 from ..model.collectives import UNKNOWN, CollectiveRank, Collectives
+from ..model.losses import NOT_TAKEN
 from ..model.sites import Site
 from ..model.steps import Spent
 from .verdict import LATE_RANK, Verdict
@@ -76,8 +77,7 @@ def _excess(of: Collectives, late: CollectiveRank) -> Excess | None:
 
 
 def _parts(mine: Spent, others: list[Spent]) -> Iterator[Excess]:
-    blocked = {wait.site: wait.time for wait in mine.waits}
-    for site, time in blocked.items():
+    for site, time in _blocked(mine).items():
         usual = _median(_blocked(each).get(site, 0) // each.count for each in others)
         yield Excess(WAITS, time // mine.count - usual, site)
     runs = mine.on_cpu // mine.count - _median(each.on_cpu // each.count for each in others)
@@ -86,7 +86,15 @@ def _parts(mine: Spent, others: list[Spent]) -> Iterator[Excess]:
 
 
 def _blocked(spent: Spent) -> Mapping[Site, int]:
-    return {wait.site: wait.time for wait in spent.waits}
+    """Times by place. Those of waits whose stacks were left out are told of the places with the same function of the
+    kernel, in proportion: see `shed_stacks`."""
+    found = {wait.site: wait.time for wait in spent.waits if wait.site.frames[:1] != (NOT_TAKEN,)}
+    for wait in spent.waits:
+        if wait.site.frames[:1] == (NOT_TAKEN,):
+            alike = {site: time for site, time in found.items() if site.kernel == wait.site.kernel}
+            whole = sum(alike.values())
+            found |= {site: time + wait.time * time // whole for site, time in alike.items()} or {wait.site: wait.time}
+    return found
 
 
 def _median(numbers: Iterator[int]) -> int:

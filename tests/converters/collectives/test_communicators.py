@@ -128,6 +128,22 @@ def test_mpi_is_done_when_it_returns_and_nccl_when_the_stream_is() -> None:
     assert done == {10: [4 * MS], 11: [5 * MS, OPEN]}
 
 
+def test_types_of_mpi_that_are_addresses_differ_by_process() -> None:
+    table = Table()
+    for pid, kind in ((10, 0x7F1122334400), (11, 0x7F5566778800), (12, 0x4C00080B), (13, 0x4C000405)):
+        table.add(pid, pid, MPI, 1, 2, 8, kind, 0, COMM)
+    found = operations(table.made()).tolist()
+    assert found[0] == found[1] and len(set(found)) == 3
+
+
+def test_operations_with_a_root_are_not_done_for_all() -> None:
+    table = Table()
+    table.reduce(10, 0)
+    table.add(10, 4, BROADCAST, 1, 2, 1024, 7, 0, COMM, STREAM)
+    (one,) = communicators(table.made())
+    assert one.calls[0].for_all.tolist() == [True, False]
+
+
 def test_operations_differ_by_function_count_type_and_root() -> None:
     table = Table()
     table.reduce(10, 0)

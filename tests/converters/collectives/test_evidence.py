@@ -97,6 +97,12 @@ def test_what_stands_behind_a_communicator_is_not_its_own() -> None:
     assert placed({each: bytes(8) + data[8:].replace(ends, bytes(8)) for each, data in made.items()}) == []
 
 
+def test_memory_that_is_full_of_them_is_no_communicator() -> None:
+    row = struct.pack("<Qii", HASH, 0, 2)
+    assert len(candidates(4096 * row)) == 4096
+    assert len(candidates(4097 * row)) == 0
+
+
 def test_words_that_can_be_the_hash() -> None:
     rows = [(HASH, 0, 2), (HASH, 1, 2), (HASH, 2, 2), (HASH, -1, 2), (HASH, 0, 1), (HASH, 0, 1 << 30), (7, 0, 2)]
     found = candidates(b"".join(struct.pack("<Qii", *row) for row in rows))

@@ -15,7 +15,8 @@ def rank(
     begin = np.arange(skip, calls, dtype=np.int64) * PERIOD
     began = begin + late
     told = np.array(what if what is not None else [1 + i % 3 for i in range(calls)], np.int64)[skip:calls]
-    return Calls(Member(100 + number, 0x1000), began, began + MS, told, np.where(done, begin + 9 * MS, OPEN))
+    ends = np.where(done, begin + 9 * MS, OPEN)
+    return Calls(Member(100 + number, 0x1000), began, began + MS, told, ends, np.ones(len(told), bool))
 
 
 def test_calls_are_joined_by_their_order() -> None:
@@ -48,6 +49,17 @@ def test_times_alone_do_not_join() -> None:
     assert fit(rank(0, what=same), rank(1, what=same, skip=4))
     assert not fit(rank(0, what=same, done=False), rank(1, what=same, skip=4, done=False))
     assert fit(rank(0, done=False, calls=6), rank(1, skip=1, done=False, calls=6)), "only one order of operations fits"
+
+
+def test_the_root_of_a_broadcast_need_not_wait() -> None:
+    """It is done before the other one begins."""
+    root, other = rank(0), rank(1, late=5 * MS)
+    root.done[::3] = root.began[::3] + 1000
+    assert not fit(root, other)
+    root.for_all[::3] = other.for_all[::3] = False
+    assert fit(root, other) and fit(other, root)
+    root.done[1] = root.began[1] + 1000
+    assert not fit(root, other)
 
 
 def test_other_operations_do_not_fit_unless_they_are_never_done() -> None:

@@ -7,6 +7,9 @@ from dataclasses import replace
 import pytest
 from collective_profiles import COMPUTE, LOAD, MEETINGS, UNKNOWN, of_ranks, one_late, profile_of, rank, spent
 from stallscope.converters.model.collectives import Collectives
+from stallscope.converters.model.losses import NOT_TAKEN
+from stallscope.converters.model.sites import Site
+from stallscope.converters.model.steps import StepWait
 from stallscope.converters.phrases.sentences import Sentences
 from stallscope.converters.rules.late_rank import QUEUED, RUNS, WAITS, Excess, LateRank, find
 from stallscope.converters.summary.judging import read
@@ -52,6 +55,18 @@ def test_the_largest_excess_is_the_cause(late: object, excess: Excess) -> None:
     ranks = (of.ranks[0], replace(of.ranks[1], between=late), *of.ranks[2:])
     detail = found(replace(of, ranks=ranks))
     assert detail and detail.excess == excess
+
+
+def test_waits_whose_stacks_were_left_out() -> None:
+    """Others with the same function of the kernel tell where they were."""
+    of = one_late()
+    shed = StepWait(Site((NOT_TAKEN, "read"), LOAD.kernel), 6 * MS * MEETINGS, MEETINGS)
+    other = StepWait(Site((NOT_TAKEN, "futex"), "futex_wait"), MS * MEETINGS, MEETINGS)
+    known = spent(2 * MS)
+    between = replace(spent(9 * MS), waits=(shed, *known.waits, other))
+    ranks = (of.ranks[0], replace(of.ranks[1], between=between), *of.ranks[2:])
+    detail = found(replace(of, ranks=ranks))
+    assert detail and detail.excess == Excess(WAITS, 8 * MS, LOAD)
 
 
 def test_what_it_does_before_it_is_late_counts() -> None:
