@@ -52,7 +52,7 @@ def test_times_alone_do_not_join() -> None:
 
 
 def test_the_root_of_a_broadcast_need_not_wait() -> None:
-    """Its calls are done before the other one begins."""
+    """A broadcast is done before the other one begins it."""
     root, other = rank(0), rank(1, late=5 * MS)
     root.done[::3] = root.began[::3] + 1000
     assert not fit(root, other)
