@@ -195,7 +195,7 @@ while True:
 def test_who_has_the_lock_of_a_database_for_which_another_one_asks_again_and_again(live: None, tmp_path: Path) -> None:
     with running(tmp_path, "importer.py", WRITES) as holder, running(tmp_path, "tracker.py", INSERTS) as waiter:
         time.sleep(0.2)
-        told, locks = traced(tmp_path, "trace-offcpu", "-p", f"{waiter.pid},{holder.pid}", "-d", 3)
+        told, locks = traced(tmp_path, "trace-offcpu", "-p", f"{waiter.pid},{holder.pid}", "-d", 5)
     (found,) = [each for each in locks if each.owner_pid]
     assert (found.pid, found.owner_pid, found.kind, found.access) == (waiter.pid, holder.pid, "fcntl", "write")
     assert found.path == str(tmp_path / "db.lock")
@@ -210,7 +210,7 @@ def test_who_asks_for_a_lock_with_a_new_descriptor_each_time(live: None, tmp_pat
     has = HAS.format(call=FLOCK, seconds=600)
     with running(tmp_path, "importer.py", has) as holder, running(tmp_path, "builder.py", ASKS) as waiter:
         time.sleep(0.2)
-        told, locks = traced(tmp_path, "trace-offcpu", "-p", waiter.pid, "-d", 3)
+        told, locks = traced(tmp_path, "trace-offcpu", "-p", waiter.pid, "-d", 5)
     (found,) = [each for each in locks if each.owner_pid]
     path = tmp_path / "db.lock"
     assert (found.pid, found.owner_pid, found.kind, found.path) == (waiter.pid, holder.pid, "flock", str(path))

@@ -20,8 +20,9 @@ _BYTES = 1 << 20
 """Size of the table that is read: later locks are left out."""
 _SOON, _SELDOM = 0.25, 1.0
 """Seconds between two looks: while somebody waits, and else."""
-_RECENT = 250_000_000
-"""ns in which a process that was refused a lock still waits for it: it asks again."""
+_RECENT = 1_000_000_000
+"""ns in which a process that was refused a lock still waits for it, unless it has it by then: many sleep for a second
+before they ask again."""
 _SHARE = 0.02
 """Maximum share of time spent looking: while the kernel writes the table, nobody takes or gives back a lock."""
 _MOST = 1024
@@ -176,9 +177,10 @@ class FileLocks:
         )
 
     def _look(self) -> None:
-        began = time.monotonic_ns()
+        at, began = time.monotonic_ns(), time.thread_time()
         text = _table()
-        self._read = began, text, (time.monotonic_ns() - began) / 1e9
+        # Of this thread: while it waits for a core, it keeps no lock from anybody.
+        self._read = at, text, time.thread_time() - began
 
     def _take_in(self) -> None:
         self._thread = None
