@@ -77,8 +77,9 @@ class _Kind(NamedTuple):
 def pools_of(facts: Facts) -> tuple[Pool, ...]:
     """Pools of all processes, those first that want cores most."""
     if facts.whole:
+        by_pid = facts.whole.once(_by_pid)
         pids = {pid for pid, _ in facts.own}
-        return tuple(pool for pool in facts.whole.once(pools_of) if pool.pid in pids)
+        return tuple(sorted((pool for pid in pids for pool in by_pid.get(pid, ())), key=_order))
     members: dict[_Kind, list[ThreadTimes]] = defaultdict(list)
     runs: dict[Thread, str] = {}
     firsts: dict[Place, str] = {}
@@ -95,22 +96,34 @@ def pools_of(facts: Facts) -> tuple[Pool, ...]:
     return tuple(sorted(pools, key=_order))
 
 
+def _by_pid(facts: Facts) -> dict[int, list[Pool]]:
+    found: dict[int, list[Pool]] = defaultdict(list)
+    for pool in facts.once(pools_of):
+        found[pool.pid].append(pool)
+    return found
+
+
 def _join_unknown(members: dict[_Kind, list[ThreadTimes]]) -> None:
     """Puts threads of which something is not known into the only pool that they can be of. One that existed before the
     trace was not created where those were that it has seen."""
+    alike: dict[tuple[int, str], list[_Kind]] = defaultdict(list)
     for kind in sorted(members):
-        if kind.runs and kind.made_in:
-            continue
-        is_new = all(times.creator for times in members[kind])
-        others = [other for other in members if other != kind and _may_be(kind, other, is_new)]
-        if len(others) == 1:
-            members[others[0]] += members.pop(kind)
+        alike[kind.pid, kind.thread].append(kind)
+    for kinds in alike.values():
+        for kind in list(kinds):
+            if kind.runs and kind.made_in:
+                continue
+            is_new = all(times.creator for times in members[kind])
+            others = [other for other in kinds if other != kind and _may_be(kind, other, is_new)]
+            if len(others) == 1:
+                kinds.remove(kind)
+                members[others[0]] += members.pop(kind)
 
 
 def _may_be(kind: _Kind, other: _Kind, is_new: bool) -> bool:
-    """Whether threads of the first kind may be of the other one, of which no less is known."""
+    """Whether threads of the first kind may be of the other one of the same name, of which no less is known."""
     same_place = kind.made_in == other.made_in or (not kind.made_in and is_new)
-    return (kind.pid, kind.thread) == (other.pid, other.thread) and kind.runs in ("", other.runs) and same_place
+    return kind.runs in ("", other.runs) and same_place
 
 
 def _fed_apart(facts: Facts, members: dict[_Kind, list[ThreadTimes]]) -> Iterable[tuple[_Kind, list[ThreadTimes]]]:
