@@ -42,6 +42,15 @@ struct open_argument_hash {
 };
 struct open_argument_hash open_arguments SEC(".maps");
 
+/* Initial value of an entry: too large for the BPF stack. Never written. */
+struct blank_argument_array {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct open_arguments);
+};
+struct blank_argument_array blank_arguments SEC(".maps");
+
 /* See call_span_ring. */
 struct call_argument_ring {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -88,32 +97,38 @@ static __always_inline u64 argument_key(u32 tid, u32 depth)
 static __always_inline void keep_arguments(struct call_context *ctx, struct thread *t, struct open_call *call,
 					   u32 depth)
 {
-	struct open_arguments kept = {};
-	u64 key;
+	u64 key = argument_key(t->key.tid, depth);
+	struct open_arguments *kept;
+	u32 zero = 0;
 
-	kept.began = call->began;
-	kept.argument[0] = ctx->di;
-	kept.argument[1] = ctx->si;
-	kept.argument[2] = ctx->dx;
-	kept.argument[3] = ctx->cx;
-	kept.argument[4] = ctx->r8;
-	kept.argument[5] = ctx->r9;
-	bpf_probe_read_user(&kept.argument[REGISTER_ARGUMENTS], sizeof(u64) * (ARGUMENTS - REGISTER_ARGUMENTS),
-			    (void *)(ctx->sp + sizeof(u64)));
-	kept.tgid = t->key.tgid;
-	kept.life = t->key.life;
-	kept.function = call->cookie & COOKIE_FUNCTION;
-	kept.level = depth;
-	key = argument_key(t->key.tid, depth);
-	if (bpf_map_update_elem(&open_arguments, &key, &kept, BPF_ANY))
+	kept = bpf_map_lookup_elem(&blank_arguments, &zero);
+	if (!kept || bpf_map_update_elem(&open_arguments, &key, kept, BPF_ANY)) {
 		count_arguments(LOST_OPEN_ARGUMENTS);
+		return;
+	}
+	kept = bpf_map_lookup_elem(&open_arguments, &key);
+	if (!kept)
+		return;
+	kept->began = call->began;
+	kept->argument[0] = ctx->di;
+	kept->argument[1] = ctx->si;
+	kept->argument[2] = ctx->dx;
+	kept->argument[3] = ctx->cx;
+	kept->argument[4] = ctx->r8;
+	kept->argument[5] = ctx->r9;
+	bpf_probe_read_user(&kept->argument[REGISTER_ARGUMENTS], sizeof(u64) * (ARGUMENTS - REGISTER_ARGUMENTS),
+			    (void *)(ctx->sp + sizeof(u64)));
+	kept->tgid = t->key.tgid;
+	kept->life = t->key.life;
+	kept->function = call->cookie & COOKIE_FUNCTION;
+	kept->level = depth;
 }
 
 /* Hands on the call that has returned. */
 __weak int add_arguments(struct thread *t, struct open_call *call, u64 now, u32 depth, u64 result)
 {
-	struct call_arguments done = {};
 	struct open_arguments *kept;
+	struct call_arguments *done;
 	u64 key, at;
 
 	if (!t || !call)
@@ -122,21 +137,27 @@ __weak int add_arguments(struct thread *t, struct open_call *call, u64 now, u32 
 	kept = bpf_map_lookup_elem(&open_arguments, &key);
 	if (!kept || kept->began != call->began) /* counted when it was lost */
 		return 0;
-	done.call = *kept;
-	bpf_map_delete_elem(&open_arguments, &key);
-	done.ended = now;
-	done.ustack = call->ustack;
-	done.blocked = call->blocked;
-	done.runnable = call->runnable;
-	done.result = result;
-	done.tid = t->key.tid;
-	if (call->cookie & COOKIE_MADE_FIRST || call->cookie & COOKIE_MADE_FOURTH) {
-		at = call->cookie & COOKIE_MADE_FIRST ? done.call.argument[0] : done.call.argument[3];
-		if (bpf_probe_read_user(&done.made, sizeof(done.made), (void *)at))
-			done.unread = 1;
-	}
-	if (bpf_ringbuf_output(&call_arguments, &done, sizeof(done), BPF_RB_NO_WAKEUP))
+	done = bpf_ringbuf_reserve(&call_arguments, sizeof(*done), 0);
+	if (done) {
+		done->call = *kept;
+		done->ended = now;
+		done->ustack = call->ustack;
+		done->blocked = call->blocked;
+		done->runnable = call->runnable;
+		done->result = result;
+		done->made = 0;
+		done->tid = t->key.tid;
+		done->unread = 0;
+		if (call->cookie & COOKIE_MADE_FIRST || call->cookie & COOKIE_MADE_FOURTH) {
+			at = call->cookie & COOKIE_MADE_FIRST ? kept->argument[0] : kept->argument[3];
+			if (bpf_probe_read_user(&done->made, sizeof(done->made), (void *)at))
+				done->unread = 1;
+		}
+		bpf_ringbuf_submit(done, BPF_RB_NO_WAKEUP);
+	} else {
 		count_arguments(LOST_ARGUMENTS);
+	}
+	bpf_map_delete_elem(&open_arguments, &key);
 	return 0;
 }
 

@@ -83,7 +83,8 @@ class _Sum:
             self.counts[name] += int(records[name].sum())
         for name, sums in (("blocked", self.blocked), ("latencies", self.latencies)):
             sums.update(dict(enumerate(records[name].sum(axis=0, dtype=np.uint64).tolist())))
-        self.creator = int(records["creator"][-1]) or self.creator
+        new = records["creator"][records["start"] != records["cut"]]  # others were created in an earlier interval
+        self.creator = (int(new[-1]) if len(new) else 0) or self.creator
 
     def join(self, other: _Sum) -> None:
         self.threads += other.threads

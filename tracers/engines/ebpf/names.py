@@ -106,8 +106,9 @@ class Names:
 
     def times(self, record: ThreadRecord, made_in: tuple[str, ...] = ()) -> ThreadTimes:
         """The thread's times, with its current phase counted up to the end. ``made_in``: the functions that created
-        it."""
+        it. It has a creator if it was created after the account before this one."""
         thread = record.thread
+        is_later = thread.start == thread.cut > 0
         runnable = thread.runnable
         blocked = dict(zip(STATES, thread.blocked, strict=True))
         rest = 0 if record.exited else record.end - thread.since
@@ -128,7 +129,7 @@ class Names:
             {state: blocked[state] for state in BLOCKED_STATES if blocked[state]},
             thread.switches,
             record.exited,
-            thread.creator,
+            0 if is_later else thread.creator,
             life,
             self._times_used[thread.first],
             record.number,

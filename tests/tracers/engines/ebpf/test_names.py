@@ -130,3 +130,10 @@ def test_a_script_is_that_of_the_program_that_was_asked(name: str, script: str) 
 def test_title(mains: dict[int, bytes], title: str) -> None:
     threads = [remaining(comm, tid=pid, key=key(tid=pid, tgid=pid)) for pid, comm in mains.items()]
     assert profile(threads=threads).title == title
+
+
+@pytest.mark.parametrize(("start", "cut", "creator"), [(150, 100, 8), (100, 100, 0), (150, 0, 8)])
+def test_a_thread_is_created_in_one_interval_only(start: int, cut: int, creator: int) -> None:
+    """In later ones, its account begins at the boundary."""
+    made = profile(threads=[remaining(b"t", key=key(tid=9), start=start, since=start, cut=cut, creator=8)])
+    assert [times.creator for times in made.threads] == [creator]
