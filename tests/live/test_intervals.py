@@ -101,7 +101,8 @@ def test_threads_come_and_go(tmp_path: Path) -> None:
 
 
 def test_a_command(tmp_path: Path) -> None:
-    command = ("--", sys.executable, "-c", "import time; time.sleep(3.5)")
+    program = "import threading, time; threading.Thread(target=time.sleep, args=(3.4,)).start(); time.sleep(3.5)"
+    command = ("--", sys.executable, "-c", program)
     run("--every", "1s", "-o", tmp_path / NAME, *command).check_succeeded()
     found = profiles(tmp_path)
     assert len(found) >= 3
@@ -109,6 +110,9 @@ def test_a_command(tmp_path: Path) -> None:
         check_interval(profile)
         # A wait that crosses a boundary is one row in each interval.
         assert all(sample.values[0] for sample in profile.samples if sample.label("open") == "yes")
+    others = [thread for profile in found for thread in profile.threads if thread.tid != thread.pid]
+    assert len(others) >= 3
+    assert [bool(thread.creator) for thread in others] == [True, *[False] * (len(others) - 1)]
 
 
 def test_what_cannot_be_written_does_not_end_the_trace(tmp_path: Path) -> None:
