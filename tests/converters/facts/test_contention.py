@@ -62,7 +62,7 @@ def test_a_process_that_lived_for_a_part_wants_cores_in_that_part() -> None:
 def test_a_process_that_executes_one_program_after_the_other_wants_cores_all_the_time(
     executed: bool, number: int
 ) -> None:
-    """Their accounts are of one main thread, or else of ten that lived at the same time."""
+    """Accounts of one main thread, or else of ten threads that lived at the same time."""
     made = profile()
     process(made, 7, "exe")
     threads(made, 7, "exe", "exe", 10, wall=SECOND, on_cpu=SECOND // 2, runnable=SECOND // 4)
