@@ -53,6 +53,11 @@ def asks_as_often(x: float) -> bool:
     return place.kind == LOCK
 
 
+def sleeps_as_often(x: float) -> bool:
+    """Whether one that has so many sleeps for each refusal waits for the lock."""
+    return asks_as_often(1 / x)
+
+
 def passes_on(x: float) -> bool:
     """Whether a function with a second caller, which has this share of its time, is one of many waits."""
     stacks = [(user(EXE, caller, "wait_here"), time) for caller, time in (("load", 1 - x), ("save", x))]
