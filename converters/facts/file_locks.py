@@ -133,6 +133,7 @@ def file_lock_json(lock: FileLock) -> dict[str, Any]:
         "looks": lock.looks,
         "mean_waiting": round(lock.waiting / lock.busy, 3) if lock.busy else None,
         "requests": lock.requests,
+        "askers": [{"tid": each.tid, "requests": each.requests} for each in lock.askers],
         "first_seen_ns": lock.first_seen,
         "last_seen_ns": lock.last_seen,
     }

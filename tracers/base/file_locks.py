@@ -8,8 +8,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 
-from ...converters.model.file_locks import FCNTL, OPEN_FILE, FileLock
+from ...converters.model.file_locks import FCNTL, OPEN_FILE, FileLock, LockAsker
 from . import procfs
 from .lock_table import NOT_TOLD, Blocked, Lock, Refused, blocked_in, refused_in
 from .neighbours import named
@@ -20,13 +21,15 @@ _BYTES = 1 << 20
 """Size of the table that is read: later locks are left out."""
 _SOON, _SELDOM = 0.25, 1.0
 """Seconds between two looks: while somebody waits, and else."""
-_RECENT = 1_000_000_000
+_RECENT = 1_250_000_000
 """ns in which a process that was refused a lock still waits for it, unless it has it by then: many sleep for a second
-before they ask again."""
+before they ask again, and that takes a little longer."""
 _SHARE = 0.02
 """Maximum share of time spent looking: while the kernel writes the table, nobody takes or gives back a lock."""
 _MOST = 1024
 """Pairs of a process that waits and an owner."""
+_THREADS = 512
+"""Threads of a process that ask for a lock."""
 _FILES = 64
 """Files whose paths are looked for."""
 _CANDIDATES = 64
@@ -70,6 +73,8 @@ class FileLocks:
         takes the requests that were refused since the last call."""
         self._traced, self._is_on, self._refused = traced, looks, refused
         self._requests: list[Refused] = []
+        self._recent: dict[Lock, Refused] = {}
+        """The last request for each lock that is recent."""
         self._seen: dict[_Key, _Seen] = {}
         self._looks: list[int] = []
         """Times of the looks: CLOCK_MONOTONIC ns."""
@@ -77,8 +82,8 @@ class FileLocks:
         self._sharers: dict[tuple[str, int, int], set[int]] = {}
         self._crowds: dict[_Part, tuple[int, int]] = {}
         """Looks at which somebody waited for a lock, and how many waits there were, added up."""
-        self._numbers: Counter[tuple[int, str, int, int]] = Counter()
-        """Requests that were refused, by pid, kind, device and inode."""
+        self._numbers: dict[tuple[int, str, int, int], Counter[int]] = {}
+        """Requests that were refused, by pid, kind, device and inode, and then by thread."""
         self._waiters: dict[tuple[int, int], int] = {}
         """Processes that wait for locks of open files, by the file."""
         self._next = self._until = 0.0
@@ -154,6 +159,7 @@ class FileLocks:
             name = named({owner: procfs.comm(owner)}).get(owner, "")
         elif not seen.owner:
             ended = owner != NOT_TOLD
+        asked = self._numbers.get((waiter, kind, device, inode), Counter())
         return FileLock(
             kind,
             seen.name,
@@ -173,7 +179,8 @@ class FileLocks:
             max(seen.first - began, 0),
             max(seen.last - began, 0),
             *self._crowds.get(_part_of(seen.lock), (0, 0)),
-            self._numbers[waiter, kind, device, inode],
+            asked.total(),
+            [LockAsker(tid, number) for tid, number in sorted(asked.items())],
         )
 
     def _look(self) -> None:
@@ -188,10 +195,9 @@ class FileLocks:
             return
         (at, text, cost), self._read = self._read, None
         self._looks.append(at)
-        for request in self._requests:
-            self._count(request)
+        self._add_requests(at - _RECENT)
         self._until = time.monotonic() + _SLICE
-        blocked = self._resolved(blocked_in(text)) + refused_in(text, self._requests, at - _RECENT)
+        blocked = self._resolved(blocked_in(text)) + refused_in(text, self._recent.values())
         wait = False
         crowds: Counter[_Part] = Counter()
         for each in blocked:
@@ -218,10 +224,20 @@ class FileLocks:
             seen.last, seen.times = at, seen.times + 1
         return is_traced
 
+    def _add_requests(self, since: int) -> None:
+        """``since``: CLOCK_MONOTONIC ns; requests are no longer recent before it."""
+        for request in self._requests:
+            self._count(request)
+        latest = sorted((*self._recent.values(), *self._requests), key=attrgetter("at"))[-_MOST:]
+        self._recent = {each.wish: each for each in latest if each.at >= since}
+
     def _count(self, request: Refused) -> None:
         key = request.wish.pid, *_file_of(request.wish)
-        if key in self._numbers or len(self._numbers) < _MOST:
-            self._numbers[key] += request.number
+        if key not in self._numbers and len(self._numbers) == _MOST:
+            return
+        threads = self._numbers.setdefault(key, Counter())
+        if request.tid in threads or len(threads) < _THREADS:
+            threads[request.tid] += request.number
 
     def _add_crowds(self, crowds: Counter[_Part]) -> None:
         for part, waiting in crowds.items():

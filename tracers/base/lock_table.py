@@ -46,18 +46,19 @@ class Blocked(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """Requests for a lock that a process has made in vain, without waiting."""
+    """Requests for a lock that a thread has made in vain, without waiting."""
 
     wish: Lock
     number: int
     at: int
     """Time of the last one: CLOCK_MONOTONIC ns."""
+    tid: int
 
 
-def refused_in(text: bytes, requests: Iterable[Refused], since: int) -> list[Blocked]:
-    """Processes whose requests were refused since this time (CLOCK_MONOTONIC ns), with who has a lock that is in the
-    way; `NOT_TOLD` if nobody has one any more. Who has got it meanwhile is left out."""
-    wishes = [each.wish for each in requests if each.at >= since]
+def refused_in(text: bytes, requests: Iterable[Refused]) -> list[Blocked]:
+    """Processes whose requests were refused, with who has a lock that is in the way; `NOT_TOLD` if nobody has one any
+    more. Who has got it meanwhile is left out."""
+    wishes = [each.wish for each in requests]
     files = {(wish.device, wish.inode) for wish in wishes}
     locks: dict[tuple[int, int], list[Lock]] = {file: [] for file in files}
     for line in text.split(b"\n")[:-1] if wishes else ():

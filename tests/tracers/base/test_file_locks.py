@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from stallscope.converters.model.file_locks import FileLock
+from stallscope.converters.model.file_locks import FileLock, LockAsker
 from stallscope.tracers.base import file_locks
 from stallscope.tracers.base.file_locks import FileLocks
 from stallscope.tracers.base.lock_table import Lock, Refused
@@ -133,13 +133,14 @@ def test_the_only_one_that_has_the_file_open_waits_for_the_lock_of_an_open_file(
         assert looked(text, table=table, traced=dict.fromkeys(range(1 << 30, (1 << 30) + 65), 0)) == []
 
 
-def asking(at: int, number: int = 5) -> Refused:
-    return Refused(Lock("flock", "write", ME, 8 << 20 | 1, 99, 0, 0), number, at)
+def asking(at: int, number: int = 5, tid: int = ME) -> Refused:
+    return Refused(Lock("flock", "write", ME, 8 << 20 | 1, 99, 0, 0), number, at, tid)
 
 
 def test_who_asks_again_and_again_waits_too(table: Path) -> None:
-    """Requests come just before three of four looks; somebody has the lock at two of them."""
-    answers = iter([[asking(1 << 62)], [asking(1 << 62)], [asking(0)], [asking(1 << 62)]])
+    """Requests are recent at three of four looks; somebody has the lock at two of them."""
+    soon = time.monotonic_ns() + 600 * 10**9
+    answers = iter([[asking(0)], [asking(soon)], [asking(0)], []])
     look, began = FileLocks({ME: 0}, refused=lambda: next(answers)), time.monotonic_ns()
     for text in (OWNER % 1, OWNER % 1, OWNER % 1, b""):
         table.write_bytes(text)
@@ -161,7 +162,7 @@ def test_the_path_of_a_file_that_only_the_owner_has_open(table: Path, tmp_path: 
         table.write_text(f"{mine}\n")
         parts = mine.split()[5].split(":")
         wish = Lock("flock", "write", 1 << 30, int(parts[0], 16) << 20 | int(parts[1], 16), int(parts[2]), 0, 0)
-        look = FileLocks({1 << 30: 0}, refused=lambda: [Refused(wish, 1, 1 << 62)])
+        look = FileLocks({1 << 30: 0}, refused=lambda: [Refused(wish, 1, 1 << 62, 1 << 30)])
         look.finish()
         (found,) = look.found({1 << 30: 0}, 0, time.monotonic_ns())
     assert (found.owner_pid, found.path) == (ME, str(tmp_path / "lock"))
@@ -178,3 +179,27 @@ def test_for_whom_processes_wait_now(table: Path) -> None:
     table.write_bytes(b"")
     look.finish()
     assert look.waited() == {}
+
+
+def test_who_asks_once_a_second_waits_at_each_look(table: Path) -> None:
+    """Four looks within that second."""
+    table.write_bytes(OWNER % 1)
+    now = time.monotonic_ns()
+    answers = iter([[asking(now + 600 * 10**9, 1)], [], [], [asking(now + 600 * 10**9, 1)]])
+    look = FileLocks({ME: 0}, refused=lambda: next(answers))
+    for _ in range(4):
+        look.finish()
+    (found,) = look.found({ME: 0}, 0, time.monotonic_ns())
+    assert (found.owner_pid, found.seen, found.looks, found.requests) == (1, 4, 4, 2)
+
+
+def test_requests_are_counted_by_thread(table: Path) -> None:
+    table.write_bytes(OWNER % 1)
+    soon = time.monotonic_ns() + 600 * 10**9
+    answers = iter([[asking(soon, 3, 7), asking(soon, 2, 8)], [asking(soon, 4, 8)]])
+    look = FileLocks({ME: 0}, refused=lambda: next(answers))
+    look.finish()
+    look.finish()
+    (found,) = look.found({ME: 0}, 0, time.monotonic_ns())
+    assert found.requests == 9
+    assert found.askers == [LockAsker(7, 3), LockAsker(8, 6)]
