@@ -63,6 +63,9 @@ class FileLock:
     kernel; 0 in old captures."""
     askers: list[LockAsker] = field(default_factory=list)
     """Threads that made these requests; [] in old captures."""
+    others: int = 0
+    """Number of other processes that have such a lock of their own, which was in the way, too, at the last of these
+    looks; 0 in old captures."""
 
     @property
     def device_numbers(self) -> str:

@@ -105,7 +105,7 @@ OBJECTS = st.builds(
 )  # fmt: skip
 FILE_LOCKS = st.builds(
     FileLock, TEXT, TEXT, UINT64, TEXT, UINT64, st.booleans(), UINT64, TEXT, *[UINT64] * 4, TEXT, *[UINT64] * 7,
-    st.lists(st.builds(LockAsker, UINT64, UINT64), max_size=2),
+    st.lists(st.builds(LockAsker, UINT64, UINT64), max_size=2), UINT64,
 )  # fmt: skip
 NEIGHBOURS = st.builds(Neighbour, TEXT, UINT64, UINT64, st.sampled_from(["", "0-3,8"]))
 

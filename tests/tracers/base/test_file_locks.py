@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import fcntl
 import os
+import struct
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -203,3 +206,66 @@ def test_requests_are_counted_by_thread(table: Path) -> None:
     (found,) = look.found({ME: 0}, 0, time.monotonic_ns())
     assert found.requests == 9
     assert found.askers == [LockAsker(7, 3), LockAsker(8, 6)]
+
+
+def test_a_table_that_was_cut_is_told(table: Path) -> None:
+    look = FileLocks({ME: 0})
+    for text, told in ((b"1" * ((1 << 20) - 1), 0), (b"1" * (1 << 20), 1), (b"", 1)):
+        table.write_bytes(text)
+        look.finish()
+        assert len(look.remarks()) == told
+    assert "is longer than 1 MiB" in str(look.remarks())
+    look.next()
+    assert look.remarks() == []
+
+
+def test_who_inherited_the_lock_that_another_one_asks_for_again_and_again(table: Path, tmp_path: Path) -> None:
+    """Who took the lock has ended, and who asks for it has the file open only while it does."""
+    path = tmp_path / "lock"
+    line = [
+        *(sys.executable, "-c"),
+        "import fcntl, os, sys; f = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX)\n"
+        "if os.fork(): os._exit(0)\nprint(os.getpid(), flush=True); input()",
+        str(path),
+    ]
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as taker:
+        assert taker.stdin and taker.stdout
+        heir = int(taker.stdout.readline())
+        taker.wait()
+        (text,) = [each for each in Path("/proc/locks").read_text().split("\n") if f" {taker.pid} " in each]
+        table.write_text(f"{text}\n")
+        major, minor, inode = text.split()[5].split(":")
+        wish = Lock("flock", "write", 1 << 30, int(major, 16) << 20 | int(minor, 16), int(inode), 0, 0)
+        asks = Refused(wish, 1, time.monotonic_ns() + 600 * 10**9, 1 << 30)
+        look = FileLocks({1 << 30: 0}, refused=lambda: [asks])
+        look.finish()
+        (found,) = look.found({1 << 30: 0}, 0, time.monotonic_ns())
+        assert (found.owner_pid, found.owner_ended, found.path, found.sharers) == (heir, True, str(path), 0)
+        assert found.owner
+        taker.stdin.close()
+
+
+def test_two_that_read_by_locks_of_open_files_may_have_one_each(table: Path, tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    lock = struct.pack("hhqqi4x", fcntl.F_RDLCK, 0, 0, 0, 0)
+    line = [
+        *(sys.executable, "-c"),
+        "import fcntl, sys; f = open(sys.argv[1]); fcntl.fcntl(f, 37, bytes.fromhex(sys.argv[2]))\n"
+        "print(flush=True); input()",
+        *(str(path), lock.hex()),
+    ]
+    path.touch()
+    with path.open() as file, subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdin and other.stdout
+        other.stdout.readline()
+        fcntl.fcntl(file, 37, lock)
+        info = Path(f"/proc/self/fdinfo/{file.fileno()}").read_text().split("lock:")[1]
+        table.write_text(f"{info.strip()}\n")
+        major, minor, inode = info.split()[5].split(":")
+        wish = Lock("OFD", "write", 1 << 30, int(major, 16) << 20 | int(minor, 16), int(inode), 0, 0)
+        asks = Refused(wish, 1, time.monotonic_ns() + 600 * 10**9, 1 << 30)
+        look = FileLocks({1 << 30: 0}, refused=lambda: [asks])
+        look.finish()
+        (found,) = look.found({1 << 30: 0}, 0, time.monotonic_ns())
+        assert (found.sharers, found.others, found.owner_pid) == (0, 1, min(ME, other.pid))
+        other.stdin.close()
