@@ -220,7 +220,7 @@ def test_a_table_that_was_cut_is_told(table: Path) -> None:
 
 
 def test_who_inherited_the_lock_that_another_one_asks_for_again_and_again(table: Path, tmp_path: Path) -> None:
-    """Who took the lock has ended, and who asks for it has the file open only while it does."""
+    """Processes: the taker has ended, and who asks has the file open only while it asks."""
     path = tmp_path / "lock"
     line = [
         *(sys.executable, "-c"),
