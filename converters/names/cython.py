@@ -1,8 +1,8 @@
 """Names of functions that Cython has compiled to C.
 
 ``__pyx_pf_`` and ``__pyx_pw_`` (Cython/Compiler/Naming.py: a Python function, and what Python calls) or ``__pyx_f_`` (a
-C function); the parts of the module's name and the classes, each with its length (Scope.qualified_name and
-ModuleScope.mangle in Cython/Compiler/Symtab.py); the function, with a number before it if it is one of Python's.
+C function); the parts of the module's name and the classes, each with its length (``Scope.scope_prefix`` in
+Cython/Compiler/Symtab.py); the function, with a number before it if it is one of Python's.
 """
 
 from __future__ import annotations
