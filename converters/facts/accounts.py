@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import zip_longest
 from typing import TypeVar
 
 from ..model import Profile, ThreadTimes
-from ..model.file_locks import FileLock
+from ..model.file_locks import FileLock, LockAsker
 from ..model.gil import GilThread, GilTimes
 from ..model.neighbours import Neighbour
 from ..model.processes import CpuLimit, ProcessTimes
@@ -90,7 +91,10 @@ def _who_waits(lock: FileLock) -> object:
 
 def _file_lock(old: FileLock, new: FileLock) -> FileLock:
     sums = {name: getattr(old, name) + getattr(new, name) for name in ("seen", "looks", "requests")}
-    return replace(new, first_seen=old.first_seen, **sums)
+    asked = Counter({each.tid: each.requests for each in old.askers})
+    asked.update({each.tid: each.requests for each in new.askers})
+    askers = [LockAsker(tid, requests) for tid, requests in asked.items()]
+    return replace(new, first_seen=old.first_seen, askers=askers, **sums)
 
 
 def _gil(old: GilTimes, new: GilTimes) -> GilTimes:

@@ -77,10 +77,9 @@ BLOCKED_ITSELF = Threshold(0.8, "share of time", "Who is blocked for so long doe
 HELD_MATTERS = Threshold(0.2, "share of the waiters' time", "Shorter waits for a lock are told elsewhere.")
 HELD_MOSTLY = Threshold(0.5, "share of the waits", "Who has a lock for less is one of many.")
 ASKS_AS_OFTEN = Threshold(0.8, "requests per sleep, or sleeps per request", "Others sleep for something else.")
+ASKS_LEAST = Threshold(4, "requests of a thread that were refused", "Fewer may be a coincidence.")
 LOOKS = Threshold(2, "looks at the locks of files", "Fewer do not show that somebody has one all the time.")
-HOLDER_SHARE = Threshold(
-    0.1, "share of the time of a process", "Its threads that have the lock for less are not meant."
-)
+HOLDER_SHARE = Threshold(0.1, "share of a process's time", "Its threads that have the lock for less are not meant.")
 
 CONVOY_TIME = Threshold(100_000_000, "ns in which somebody always waits", "A shorter queue soon empties again.")
 CONVOY_WAITS = Threshold(20, "waits in a queue", "Fewer are no convoy, however long.")

@@ -152,6 +152,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "HELD_MATTERS": (Pin(0.199, 0.201, lambda x: blame_pins.has_it(10 * x, 10 * x)),),
     "HELD_MOSTLY": (Pin(0.49, 0.51, lambda x: blame_pins.has_it(4, 4 * x)),),
     "ASKS_AS_OFTEN": (Pin(0.79, 0.81, fact_pins.asks_as_often), Pin(0.79, 0.81, fact_pins.sleeps_as_often)),
+    "ASKS_LEAST": (Pin(3, 4, fact_pins.asks_enough),),
     "LOOKS": (Pin(1, 2, had_always),),
     "HOLDER_SHARE": (Pin(0.099, 0.101, blame_pins.having),),
     "CONVOY_TIME": (Pin(99_000_000, 101_000_000, lambda x: fact_pins.is_in_convoy(x, 50)),),
