@@ -103,6 +103,7 @@ HANDS_ON = Threshold(
 CROWD_WAITS = Threshold(0.2, "share of the time in which they could run", "Shorter waits for a core do not matter.")
 CROWD_CORE = Threshold(0.05, "cores", "Less waiting for a core, over all threads, does not matter.")
 TEAM = Threshold(2, "threads", "One thread alone shares its work with nobody.")
+FED_OFTEN = Threshold(2, "waits of a thread", "What ends one may as well be its end.")
 CROWD_MEMBER = Threshold(0.05, "share of the crowd's time", "Programs, and pools, with less are not named.")
 MATTERS_FOR_HOST = Threshold(
     0.02, "share of all running and waiting for a core", "A small process' problem is none of the host's."
@@ -160,9 +161,7 @@ PERIOD_TIMED_WORK = Threshold(
     0.5, "share of its time", "If a timer ends the waits, the loop asks at each tick, unless it mostly works."
 )
 PERIOD_SAME = Threshold(0.8, "share of the longest one", "Shorter periods of a thread are parts of its steps.")
-PASSES_BATCHES_ON = Threshold(
-    0.8, "share of its time", "A thread that waits for others for less makes something itself."
-)
+PASSES_BATCHES_ON = Threshold(0.8, "share of its time", "Who waits for others for less makes something itself.")
 MAKES_BATCHES = Threshold(0.9, "share of what they end", "Threads that have the rest ended little of it.")
 
 # Python's interpreter lock.

@@ -170,6 +170,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
         Pin(0.049, 0.051, core_pins.takers),
     ),
     "TEAM": (Pin(1, 2, core_pins.is_team),),
+    "FED_OFTEN": (Pin(1, 2, core_pins.is_fed),),
     "CROWD_MEMBER": (Pin(0.049, 0.051, core_pins.members), Pin(0.049, 0.051, core_pins.is_pool_member)),
     "MATTERS_FOR_HOST": (Pin(0.0195, 0.0205, core_pins.matters_for_host),),
     "POOLS_WANT": (Pin(1.45, 1.55, core_pins.is_hint),),
