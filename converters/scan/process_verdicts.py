@@ -186,8 +186,7 @@ def _of(facts: Facts, own: Facts, pid: int, known: _Known) -> ProcessVerdict:
 
 
 def _as_cause(own: Facts, first: Verdict | None) -> Verdict | None:
-    """What the first sentence tells of a process that keeps others waiting, as a verdict on it; None if it tells
-    nothing."""
+    """Verdict on a process that keeps others waiting, as the first sentence tells of it; None if it does not."""
     cause = first.cause if first else None
     threads = [thread for thread in cause.threads if thread in own.threads] if cause else []
     if not first or not cause or not threads:
