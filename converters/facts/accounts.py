@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import zip_longest
@@ -91,10 +90,16 @@ def _who_waits(lock: FileLock) -> object:
 
 def _file_lock(old: FileLock, new: FileLock) -> FileLock:
     sums = {name: getattr(old, name) + getattr(new, name) for name in ("seen", "looks", "requests")}
-    asked = Counter({each.tid: each.requests for each in old.askers})
-    asked.update({each.tid: each.requests for each in new.askers})
-    askers = [LockAsker(tid, requests) for tid, requests in asked.items()]
-    return replace(new, first_seen=old.first_seen, askers=askers, **sums)
+    return replace(new, first_seen=old.first_seen, askers=_askers([*old.askers, *new.askers]), **sums)
+
+
+def _askers(askers: Iterable[LockAsker]) -> list[LockAsker]:
+    found: dict[int, LockAsker] = {}
+    for new in askers:
+        old = found.get(new.tid, LockAsker(new.tid, 0))
+        requests, gaps, time = old.requests + new.requests, old.gaps + new.gaps, old.gaps_ns + new.gaps_ns
+        found[new.tid] = LockAsker(new.tid, requests, gaps, time)
+    return list(found.values())
 
 
 def _gil(old: GilTimes, new: GilTimes) -> GilTimes:

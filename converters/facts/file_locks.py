@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from ..base.text import json_text
@@ -138,7 +139,7 @@ def file_lock_json(lock: FileLock) -> dict[str, Any]:
         "looks": lock.looks,
         "mean_waiting": round(lock.waiting / lock.busy, 3) if lock.busy else None,
         "requests": lock.requests,
-        "askers": [{"tid": each.tid, "requests": each.requests} for each in lock.askers],
+        "askers": [asdict(each) for each in lock.askers],
         "first_seen_ns": lock.first_seen,
         "last_seen_ns": lock.last_seen,
     }

@@ -16,6 +16,10 @@ class LockAsker:
 
     tid: int
     requests: int
+    gaps: int = 0
+    """Number of requests of which the one before is known to have been refused shortly before."""
+    gaps_ns: int = 0
+    """Time between these pairs, added up."""
 
 
 @dataclass(slots=True)

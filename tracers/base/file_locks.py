@@ -7,7 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Container, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from ...converters.model.file_locks import FCNTL, OPEN_FILE, READ, FileLock, LockAsker
@@ -84,8 +84,10 @@ class FileLocks:
         self._sharers: dict[tuple[str, int, int], set[int]] = {}
         self._crowds: dict[_Part, tuple[int, int]] = {}
         """Looks at which somebody waited for a lock, and how many waits there were, added up."""
-        self._numbers: dict[tuple[int, str, int, int], Counter[int]] = {}
+        self._numbers: dict[tuple[int, str, int, int], dict[int, LockAsker]] = {}
         """Requests that were refused, by pid, kind, device and inode, and then by thread."""
+        self._asked: dict[tuple[int, str, int, int, int], int] = {}
+        """Times of the last ones: CLOCK_MONOTONIC ns."""
         self._waiters: dict[tuple[int, int], int] = {}
         """Processes that wait for locks of open files, by the file."""
         self._next = self._until = 0.0
@@ -143,6 +145,7 @@ class FileLocks:
         self._looks.clear()
         self._crowds.clear()
         self._numbers.clear()
+        self._asked.clear()
         self._was_cut = False
 
     def waited(self) -> dict[tuple[int, int], int]:
@@ -180,7 +183,7 @@ class FileLocks:
             ended = owner != NOT_TOLD
         # The kernel does not tell who has taken one: each may have taken its own.
         may_be_own = kind == OPEN_FILE and seen.lock.access == READ
-        asked = self._numbers.get((waiter, kind, device, inode), Counter())
+        asked = self._numbers.get((waiter, kind, device, inode), {})
         return FileLock(
             kind,
             seen.name,
@@ -200,8 +203,8 @@ class FileLocks:
             max(seen.first - began, 0),
             max(seen.last - began, 0),
             *self._crowds.get(_part_of(seen.lock), (0, 0)),
-            asked.total(),
-            [LockAsker(tid, number) for tid, number in sorted(asked.items())],
+            sum(each.requests for each in asked.values()),
+            [replace(asked[tid]) for tid in sorted(asked)],
             len(having - {owner}) if may_be_own else seen.others,
         )
 
@@ -258,9 +261,17 @@ class FileLocks:
         key = request.wish.pid, *_file_of(request.wish)
         if key not in self._numbers and len(self._numbers) == _MOST:
             return
-        threads = self._numbers.setdefault(key, Counter())
-        if request.tid in threads or len(threads) < _THREADS:
-            threads[request.tid] += request.number
+        threads = self._numbers.setdefault(key, {})
+        if request.tid not in threads and len(threads) == _THREADS:
+            return
+        asker = threads.setdefault(request.tid, LockAsker(request.tid, 0))
+        asker.requests += request.number
+        of_thread = (*key, request.tid)
+        last = self._asked.get(of_thread, 0)
+        if 0 < request.at - last <= _RECENT:
+            asker.gaps += request.number
+            asker.gaps_ns += request.at - last
+        self._asked[of_thread] = request.at
 
     def _add_crowds(self, crowds: Counter[_Part]) -> None:
         for part, waiting in crowds.items():

@@ -92,3 +92,47 @@ def test_of_old_captures_the_only_thread_that_sleeps_as_often_has_asked() -> Non
 )
 def test_a_thread_that_asks_once_a_second_waits_too(requests: int, sleeps: int, expected: str) -> None:
     assert threads(asked_by((1, requests)), sleeps=(sleeps,)) == [expected]
+
+
+MS = 1_000_000
+
+
+def at_times(requests: int, gap: int, *, gaps: int = 50, sleeps: int = 1000) -> Profile:
+    """A thread that sleeps for 10 ms again and again, and was refused a lock so many times, so many ns apart."""
+    profile = asking(replace(SEEN, requests=requests, askers=[LockAsker(1, requests, gaps, gaps * gap)]), waits=sleeps)
+    assert profile.samples[0].values[0] == sleeps * 10 * MS
+    return profile
+
+
+def test_a_lock_that_others_have_for_a_part_of_the_time() -> None:
+    places = facts_of(at_times(600, 10 * MS)).waits_of((1, 1))
+    assert {place.kind: (total.time, total.count) for place, total in places.items()} == {
+        LOCK: (6 * SECOND, 600),
+        SLEEPS: (4 * SECOND, 400),
+    }
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        at_times(600, 20 * MS),  # it asks before every other sleep
+        at_times(600, 5 * MS),
+        at_times(600, 10 * MS, gaps=9),
+        at_times(400, 10 * MS),  # seldom
+    ],
+)
+def test_a_thread_that_asks_at_times_sleeps_for_something_else(profile: Profile) -> None:
+    assert kind(profile) == SLEEPS
+
+
+def test_who_has_it_then_is_told() -> None:
+    """Holders: one for the first 2 s, and one from the third second on."""
+    profile = at_times(700, 10 * MS)
+    (lock,) = profile.file_locks
+    second = replace(lock, owner="second", owner_pid=12, seen=14, looks=20, first_seen=3 * SECOND)
+    profile.file_locks = [replace(lock, seen=4, looks=20, last_seen=2 * SECOND), second]
+    facts = facts_of(profile)
+    (verdict,) = find(facts)
+    said = Sentences(facts).of(verdict)
+    assert said.startswith("70.0 % of the time of the main thread of app is blocked on the lock of a file in main")
+    assert said.endswith("; second (pid 12, not traced) has the lock of /srv/db.lock at 14 of 18 looks.")

@@ -205,7 +205,19 @@ def test_requests_are_counted_by_thread(table: Path) -> None:
     look.finish()
     (found,) = look.found({ME: 0}, 0, time.monotonic_ns())
     assert found.requests == 9
-    assert found.askers == [LockAsker(7, 3), LockAsker(8, 6)]
+    assert [(each.tid, each.requests) for each in found.askers] == [(7, 3), (8, 6)]
+
+
+def test_times_between_requests_are_added_up_unless_there_was_a_pause(table: Path) -> None:
+    table.write_bytes(OWNER % 1)
+    soon = time.monotonic_ns() + 600 * 10**9
+    after = (0, 400_000_000, 1_000_000_000, 4_000_000_000)
+    answers = iter([[asking(soon + ns, 10)] for ns in after])
+    look = FileLocks({ME: 0}, refused=lambda: next(answers))
+    for _ in after:
+        look.finish()
+    (found,) = look.found({ME: 0}, 0, time.monotonic_ns())
+    assert found.askers == [LockAsker(ME, 40, 20, 1_000_000_000)]
 
 
 def test_a_table_that_was_cut_is_told(table: Path) -> None:
