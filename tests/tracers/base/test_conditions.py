@@ -158,7 +158,7 @@ def test_looking_takes_a_small_share_of_the_time(
 def test_a_process_that_does_not_answer_hides_no_other(
     is_work: bool, child: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor does it take the time for them, as one does that is much work."""
+    """A wait takes none of the time for the others, as much work does."""
     clock, worked = [0.0], [0.0]
 
     def heads(pids: list[int], names: object) -> dict[int, list[bytes | None]]:
