@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..facts import thresholds
+from ..facts.collective_kinds import judged
 from ..model.collectives import UNKNOWN, CollectiveKind, CollectiveRank, Collectives, Meeting, Standing
 from .communicators import Communicator, communicators
 from .meetings import OPEN, Calls, Meetings, lateness, meetings
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from ..summary.steps import StepThread
 
     Times = NDArray[np.int64]
+    _Spent = tuple[Spent | None, Spent | None, Spent | None]
 
 
 _INT = 0xFFFFFFFF
@@ -66,6 +69,8 @@ def _told(
     operations = [by_number[number] for number in found.first().tolist()]
     whole = (found.began != OPEN).all(axis=1)
     spread = found.spread()
+    kinds = tuple(_kinds(operations, found))
+    spent = partial(between.of, of_kind=_of_kind(operations, kinds)) if between else None
     first = next((row for member in of.members for row in member.rows), None)
     function = signature_of(table.names[table.calls["function"][first]]) if first is not None else None
     return Collectives(
@@ -75,8 +80,8 @@ def _told(
         int(whole.sum()),
         round(float(np.median(spread[whole]))) if whole.any() else 0,
         round(lateness(found).deviation),
-        tuple(_ranks(table, of, found, trace, between)),
-        tuple(_kinds(operations, spread)),
+        tuple(_ranks(table, of, found, trace, spent)),
+        kinds,
         tuple(_worst(operations, spread, found)),
         tuple(_meanwhile(table, of, _standing(by_number, _without(of, found, behind), trace.end), trace, between)),
         table.lost,
@@ -104,14 +109,17 @@ def _operation(table: CallTable, row: int) -> _Operation:
 
 
 def _ranks(
-    table: CallTable, of: Communicator, found: Meetings, trace: Trace, between: _Between | None
+    table: CallTable,
+    of: Communicator,
+    found: Meetings,
+    trace: Trace,
+    between: Callable[[int, Calls, Meetings, int], _Spent] | None,
 ) -> Iterator[CollectiveRank]:
-    late = lateness(found)
-    whole = (found.began != OPEN).all(axis=1)
-    waits = np.where(whole[:, None], found.began.max(axis=1)[:, None] - found.began, 0).sum(axis=0)
+    """``between``: see `_Between.of`."""
+    late, waits = lateness(found), _waits(found)
     for column, member in enumerate(of.members):
         thread = _thread(table, member.rows)
-        spent = between.of(thread, of.calls[column], found, column) if between else (None, None)
+        spent = between(thread, of.calls[column], found, column) if between else (None, None, None)
         yield CollectiveRank(
             member.rank,
             member.pid,
@@ -131,13 +139,44 @@ def _thread(table: CallTable, rows: Sequence[int]) -> int:
     return int(tids[int(np.argmax(numbers))])
 
 
-def _kinds(operations: Sequence[_Operation], spread: Times) -> Iterator[CollectiveKind]:
-    spreads: dict[_Operation, list[int]] = {}
-    for operation, each in zip(operations, spread.tolist(), strict=True):
-        if each != OPEN:
-            spreads.setdefault(operation, []).append(each)
-    for operation, found in sorted(spreads.items(), key=lambda entry: (-sum(entry[1]), entry[0])):
-        yield CollectiveKind(*operation, len(found), round(float(np.median(found))), max(found), sum(found))
+def _waits(found: Meetings) -> Times:
+    """ns that each rank waits for the last ones, in the meetings to which all came."""
+    whole = found.began[(found.began != OPEN).all(axis=1)]
+    waits: Times = (whole.max(axis=1, initial=0)[:, None] - whole).sum(axis=0)
+    return waits
+
+
+def _kinds(operations: Sequence[_Operation], found: Meetings) -> Iterator[CollectiveKind]:
+    spread = found.spread()
+    rows: dict[_Operation, list[int]] = {}
+    for row in np.flatnonzero(spread != OPEN).tolist():
+        rows.setdefault(operations[row], []).append(row)
+    totals = {operation: int(spread[of].sum()) for operation, of in rows.items()}
+    for operation in sorted(rows, key=lambda each: (-totals[each], each)):
+        mine = replace(found, **{name: getattr(found, name)[rows[operation]] for name in _BY_MEETING})
+        late, spreads = lateness(mine), mine.spread()
+        yield CollectiveKind(
+            *operation,
+            late.number,
+            round(float(np.median(spreads))),
+            int(spreads.max()),
+            totals[operation],
+            tuple(late.last.tolist()),
+            tuple(map(round, late.median.tolist())),
+            tuple(_waits(mine).tolist()),
+        )
+
+
+_BY_MEETING = ("began", "ended", "what", "differs")
+"""Fields of `Meetings` with a row for each."""
+
+
+def _of_kind(operations: Sequence[_Operation], kinds: Sequence[CollectiveKind]) -> NDArray[np.bool_] | None:
+    """Whether each meeting is of the operation by which the ranks are judged; None: all of them are."""
+    kind = judged(kinds)
+    if kind is None or len(kinds) < 2:
+        return None
+    return np.array([each == (kind.what, kind.bytes) for each in operations], bool)
 
 
 def _worst(operations: Sequence[_Operation], spread: Times, found: Meetings) -> Iterator[Meeting]:
@@ -217,21 +256,24 @@ class _Between:
         self._scheduling, self._clocks = scheduling, ThreadClocks(scheduling)
         self._threads, self._places = Threads(scheduling.threads), StepPlaces(scheduling)
 
-    def of(self, tid: int, calls: Calls, found: Meetings, column: int) -> tuple[Spent | None, Spent | None]:
-        """Times before all meetings but the first; and before those to which this member came last."""
+    def of(self, tid: int, calls: Calls, found: Meetings, column: int, of_kind: NDArray[np.bool_] | None) -> _Spent:
+        """Times before all meetings but the first; of ``of_kind``, or of all, before those to which this member came
+        last; and before all ``of_kind``, None if it is."""
         whole = (found.began != OPEN).all(axis=1)
         nexts = np.flatnonzero(whole[1:] & whole[:-1]) + 1
         if not len(nexts):
-            return None, None
+            return None, None, None
         begin = int(np.flatnonzero(found.began[:, column] != OPEN)[0])
         done = np.where(calls.done == OPEN, calls.ended, calls.done)[nexts - 1 - begin]
         arrivals = found.began[nexts, column]
         thread = self._thread(tid, arrivals[:1])
         if thread is None:
-            return None, None
+            return None, None, None
         fit = (done >= 0) & (done <= arrivals)
-        last = fit & (found.last()[nexts] == column)
-        return thread.spent(done[fit], arrivals[fit]), thread.spent(done[last], arrivals[last])
+        mine = fit if of_kind is None else fit & of_kind[nexts]
+        last = mine & (found.last()[nexts] == column)
+        before = None if of_kind is None else thread.spent(done[mine], arrivals[mine])
+        return thread.spent(done[fit], arrivals[fit]), thread.spent(done[last], arrivals[last]), before
 
     def since(self, tid: int, begin: int, end: int) -> Spent | None:
         """Times of a thread from then on; None if it is not known."""

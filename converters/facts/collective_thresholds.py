@@ -10,6 +10,7 @@ __all__ = [
     "KINDS_SHOWN",
     "LATE_BEYOND",
     "LATE_MOSTLY",
+    "LATE_OF_TWO",
     "MEETINGS",
     "MEETINGS_SHOWN",
     "MOST_RANKS",
@@ -34,6 +35,7 @@ STANDS_LEAST = Threshold(0.5, "seconds", "A rank that is late for less has not s
 # Who is late.
 MEETINGS = Threshold(10, "meetings", "Fewer show no rank that is always late.")
 LATE_MOSTLY = Threshold(0.5, "share of the meetings", "Who comes last to fewer is one of several who take turns.")
+LATE_OF_TWO = Threshold(0.8, "share of the meetings", "Of two ranks, one comes last to half of them by chance.")
 LATE_BEYOND = Threshold(3, "times the MAD", "A lateness within that is the scatter of all ranks.")
 
 # How much is shown and kept.

@@ -37,7 +37,8 @@ def test_who_comes_late_and_how_long_others_wait() -> None:
         (8, 0, 0, 24 * MS),
     ]
     assert [(each.between, each.between_late) for each in found.ranks] == [(None, None)] * 3
-    assert found.kinds == (CollectiveKind("all-reduce", 4096, 8, 4 * MS, 4 * MS, 32 * MS),)
+    by_rank = (0, 8, 0), (-MS, 3 * MS, 0), (32 * MS, 0, 24 * MS)
+    assert found.kinds == (CollectiveKind("all-reduce", 4096, 8, 4 * MS, 4 * MS, 32 * MS, *by_rank),)
     assert [(each.number, each.bytes) for each in found.worst] == [(number, 4096) for number in range(1, 9)]
     assert found.worst[0].arrivals == (0, 4 * MS, MS)
     assert found.standing == ()
@@ -70,6 +71,30 @@ def test_kinds_of_most_time_first() -> None:
         ("broadcast", 1024, 1, 4 * MS),
     ]
     assert found.worst[0].what == "broadcast"
+    assert [(each.last, each.lateness, each.waited) for each in found.kinds] == [
+        ((0, 8), (-MS // 2, MS // 2), (8 * MS, 0)),
+        ((0, 1), (-2 * MS, 2 * MS), (4 * MS, 0)),
+    ]
+
+
+def test_times_before_the_operation_that_is_judged() -> None:
+    """Rank 1 is blocked for 4 ms before each all-reduce, and not before the broadcast that follows."""
+    table, end = Table(), 200 * MS
+    for pid, late in ((10, 0), (11, 4 * MS)):
+        for step in range(12):
+            at = step * 10 * MS
+            table.reduce(pid, at + late)
+            table.add(pid, at + late + 2000, SYNC, STREAM, ended=at + 5 * MS)
+            table.add(pid, at + 6 * MS, BROADCAST, 1, 2, 512, 9, 0, COMM, STREAM)
+            table.add(pid, at + 6 * MS + 2000, SYNC, STREAM, ended=at + 9 * MS)
+    scheduling = Scheduling(end, 0, threads=rows(THREAD, tid=[10, 11], tgid=[10, 11]), names=["train"], stacks=[BATCH])
+    (found,) = told(table.made(), Trace(end, {}, scheduling))
+    assert [(kind.what, kind.meetings) for kind in found.kinds] == [("all-reduce", 12), ("broadcast", 12)]
+    for each, count, mean in zip(found.ranks, (0, 11), (MS, 5 * MS), strict=True):
+        assert each.between and each.before and each.between_late
+        assert (each.between.count, each.before.count, each.between_late.count) == (23, 11, count)
+        assert each.before.mean == mean
+    assert all(each.before is None for each in told(ranks(0, MS).made(), Trace(80 * MS, {}, scheduling))[0].ranks)
 
 
 def test_the_size_of_types_of_mpi_is_not_known() -> None:
