@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-from collective_calls import MS, STREAM, SYNC, Table
+from collective_calls import MS, STREAM, SYNC, Table, told
 from collective_profiles import MEETINGS, one_late, pair, profile_of
-from stallscope.converters.collectives.told import Trace, told
+from stallscope.converters.collectives.told import Trace
 from stallscope.converters.model.collectives import Collectives
 from stallscope.converters.rules.late_rank import LateRank, find
 from stallscope.converters.summary.judging import read

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from .signatures import NCCL, NCCL_TYPES, signature_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ..model.origins import ProcessOrigin
     from ..model.scheduling import Scheduling
     from ..model.steps import Spent
     from ..summary.steps import StepThread
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 
 _INT = 0xFFFFFFFF
+_MOST_BYTES = 1 << 63
+"""No memory has as many: whoever gave such a count has no size."""
 
 
 class Trace(NamedTuple):
@@ -43,17 +47,27 @@ class Trace(NamedTuple):
     """The scheduler's events, if they were recorded."""
     ended: Collection[int] = ()
     """Processes that have ended, by id."""
+    origins: Mapping[int, ProcessOrigin] = MappingProxyType({})
+    """Origins of processes, by id, as far as they are known."""
 
 
-def told(table: CallTable, trace: Trace) -> list[Collectives]:
-    """Communicators of more than one rank, those with most members first. With the scheduler's events, what threads do
-    between meetings is told, too."""
+class Told(NamedTuple):
+    """Communicators of more than one rank, those with most members first."""
+
+    communicators: list[Collectives]
+    left_out: int = 0
+    """Communicators of processes that were not compared with others: there were too many."""
+
+
+def told(table: CallTable, trace: Trace) -> Told:
+    """Looks for communicators. With the scheduler's events, what threads do between meetings is told, too."""
     between = _Between(trace.scheduling) if trace.scheduling is not None else None
     if table.until is not None:
         trace = trace._replace(end=min(trace.end, table.until))
-    found = communicators(table)
+    found = communicators(table, trace.origins)
     behind = queued(table, found)
-    return [_told(table, each, trace, between, behind) for each in found if len(each.members) > 1]
+    made = [_told(table, each, trace, between, behind) for each in found if len(each.members) > 1]
+    return Told(made, sum(not each.is_compared for each in found))
 
 
 class _Operation(NamedTuple):
@@ -105,7 +119,8 @@ def _operation(table: CallTable, row: int) -> _Operation:
     if of.count < 0:
         return _Operation(of.what, 0)
     size = NCCL_TYPES.get(int(call["arguments"][of.type]) & _INT, ("", 0))[1] if of.library == NCCL else 0
-    return _Operation(of.what, int(call["arguments"][of.count]) * size if size else UNKNOWN)
+    whole = int(call["arguments"][of.count]) * size
+    return _Operation(of.what, whole if size and whole < _MOST_BYTES else UNKNOWN)
 
 
 def _ranks(
@@ -152,7 +167,7 @@ def _kinds(operations: Sequence[_Operation], found: Meetings) -> Iterator[Collec
     for row in np.flatnonzero(spread != OPEN).tolist():
         rows.setdefault(operations[row], []).append(row)
     totals = {operation: int(spread[of].sum()) for operation, of in rows.items()}
-    for operation in sorted(rows, key=lambda each: (-totals[each], each)):
+    for operation in sorted(rows, key=lambda each: (-totals[each], each))[: thresholds.KINDS_KEPT]:
         mine = replace(found, **{name: getattr(found, name)[rows[operation]] for name in _BY_MEETING})
         late, spreads = lateness(mine), mine.spread()
         yield CollectiveKind(

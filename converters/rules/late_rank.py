@@ -54,7 +54,7 @@ class LateRank(NamedTuple):
 
 
 class _Arrival(NamedTuple):
-    """How a rank comes to the meetings that are judged. Times in ns, see `CollectiveRank`."""
+    """Arrivals of a rank at the meetings that are judged. Times in ns, see `CollectiveRank`."""
 
     last: int
     late: int

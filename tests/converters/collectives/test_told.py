@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
-from collective_calls import BROADCAST, COMM, INIT, MPI, MS, STREAM, SYNC, Table
+from collective_calls import BROADCAST, COMM, INIT, MPI, MS, STREAM, SYNC, Table, told
 from scheduling_traces import rows
-from stallscope.converters.collectives.told import Trace, told
+from stallscope.converters.collectives.told import Trace
+from stallscope.converters.collectives.told import told as told_of
+from stallscope.converters.facts import thresholds
 from stallscope.converters.model.collectives import UNKNOWN, CollectiveKind, Standing
+from stallscope.converters.model.origins import ProcessOrigin
 from stallscope.converters.model.scheduling import BLOCKED, OPEN, SWITCH, THREAD, Scheduling
+from stallscope.converters.pprof.collectives import decoded
 from step_traces import BATCH
 
 NAMES = {10: "python", 11: "python\x1b[2J"}
@@ -95,6 +99,42 @@ def test_times_before_the_operation_that_is_judged() -> None:
         assert (each.between.count, each.before.count, each.between_late.count) == (23, 11, count)
         assert each.before.mean == mean
     assert all(each.before is None for each in told(ranks(0, MS).made(), Trace(80 * MS, {}, scheduling))[0].ranks)
+
+
+@pytest.mark.parametrize(
+    ("count", "size"), [((1 << 61) - 1, (1 << 63) - 4), (1 << 61, UNKNOWN), ((1 << 64) - 1, UNKNOWN)]
+)
+def test_a_count_beyond_all_memory_has_no_size(count: int, size: int) -> None:
+    """A capture has numbers of 63 bits."""
+    table = Table()
+    for pid in (10, 11):
+        table.steps(pid, MS, count=count)
+    (found,) = told(table.made(), Trace(80 * MS, {}))
+    assert [each.bytes for each in found.kinds] == [size]
+    assert [each.bytes for each in decoded(asdict(found)).kinds] == [size]
+
+
+def test_operations_of_least_time_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thresholds, "KINDS_KEPT", 2)
+    table = Table()
+    for pid in (10, 11):
+        for number in range(4):
+            table.reduce(pid, number * 10 * MS + (pid - 10) * (number + 1) * MS, count=number + 1)
+    (found,) = told(table.made(), Trace(80 * MS, {}))
+    assert [(each.bytes, each.total) for each in found.kinds] == [(16, 4 * MS), (12, 3 * MS)]
+
+
+def test_communicators_that_were_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert told_of(ranks(0, MS).made(), Trace(80 * MS, {})).left_out == 0
+    monkeypatch.setattr(thresholds, "PAIRS_FIT", 0)
+    assert told_of(ranks(0, MS).made(), Trace(80 * MS, {})) == ([], 1)
+
+
+def test_ranks_of_different_jobs_do_not_meet() -> None:
+    origins = {pid: ProcessOrigin(pid, "train", variables={"PMIX_NAMESPACE": str(pid)}) for pid in (10, 11)}
+    assert told(ranks(0, MS).made(), Trace(80 * MS, {}, origins=origins)) == []
+    origins[11].variables = origins[10].variables
+    assert len(told(ranks(0, MS).made(), Trace(80 * MS, {}, origins=origins))) == 1
 
 
 def test_the_size_of_types_of_mpi_is_not_known() -> None:

@@ -39,7 +39,7 @@ def test_they_survive() -> None:
 
 
 def test_those_of_earlier_versions() -> None:
-    """They lack what each rank does by operation."""
+    """Captures that lack what each rank does by operation."""
     entry = asdict(MADE)
     for kind in entry["kinds"]:
         del kind["last"], kind["lateness"], kind["waited"]

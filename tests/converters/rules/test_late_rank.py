@@ -124,7 +124,7 @@ def test_two_kinds_of_collectives() -> None:
 
 
 def test_two_ranks() -> None:
-    """Their MAD is half of what is between them: it decides nothing."""
+    """MAD decides nothing: it is half of what is between them."""
     assert told(pair()) == (
         "Rank 1 of train (pid 11) comes 8.00 ms late (median) to 100.0 % of 100 all-reduces (256 MiB) of 2 ranks: "
         "before, it is blocked in train → load_batch → read for 8.00 ms more than the other one."
@@ -185,7 +185,7 @@ def test_of_more_ranks_the_scatter_is_that_of_the_operation() -> None:
 
 
 def test_what_it_does_before_that_operation_is_the_cause() -> None:
-    """Before the others, all ranks run for longer, which is not what makes it late."""
+    """Ranks all run for longer before the others, which is not what makes it late."""
     of = by_operation()
     ranks = (
         replace(of.ranks[0], between=spent(MS), before=spent(3 * MS)),
