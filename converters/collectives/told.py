@@ -13,6 +13,7 @@ import numpy as np
 from ..facts import thresholds
 from ..facts.collective_kinds import judged
 from ..model.collectives import UNKNOWN, CollectiveKind, CollectiveRank, Collectives, Meeting, Standing
+from ..model.states import BY_BITS, STOPPED, TRACED
 from .communicators import Communicator, communicators
 from .meetings import OPEN, Calls, Meetings, lateness, meetings
 from .queued import queued
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 
 _INT = 0xFFFFFFFF
+_STOPPED = [bits for bits, state in BY_BITS.items() if state in (STOPPED, TRACED)]
 _MOST_BYTES = 1 << 63
 """No memory has as many: whoever gave such a count has no size."""
 
@@ -257,7 +259,8 @@ def _meanwhile(
         since = max(each.since, int(known[-1])) if len(known) else each.since
         thread = _thread(table, of.members[column].rows)
         spent = between.since(thread, since, trace.end) if between and since < trace.end else None
-        yield replace(each, since=since, has_ended=each.pid in trace.ended, meanwhile=spent)
+        stopped = between.stopped(thread, since, trace.end) if between and spent else 0
+        yield replace(each, since=since, has_ended=each.pid in trace.ended, meanwhile=spent, stopped=stopped)
 
 
 class _Between:
@@ -295,6 +298,13 @@ class _Between:
         window = np.array([[begin], [end]])
         thread = self._thread(tid, window[0])
         return thread.spent(*window) if thread else None
+
+    def stopped(self, tid: int, begin: int, end: int) -> int:
+        """ns for which a thread is stopped in that time."""
+        blocked = self._scheduling.blocked
+        mine = blocked[(blocked["tid"] == tid) & np.isin(blocked["state"], _STOPPED)]
+        ends = np.where(mine["end"] == OPEN, end, mine["end"])
+        return int(np.maximum(np.minimum(ends, end) - np.maximum(mine["begin"], begin), 0).sum())
 
     def _thread(self, tid: int, time: Times) -> StepThread | None:
         from ..summary.steps import StepThread

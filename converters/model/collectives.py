@@ -88,6 +88,9 @@ class Standing:
     """Whether its process has ended."""
     meanwhile: Spent | None = None
     """Times of its thread since then, if it is in none; None: events were not recorded."""
+    stopped: int = 0
+    """Part of the blocked time of ``meanwhile``: stopped by a signal or a debugger; 0, too, in a capture of an earlier
+    version."""
 
 
 @dataclass(frozen=True, slots=True)

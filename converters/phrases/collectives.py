@@ -113,11 +113,12 @@ def _instead(each: Standing) -> str:
     if not each.number:
         return "has called none"
     spent = each.meanwhile
-    return f"has not come since its collective {each.number}{f': {does(spent)}' if spent else ''}"
+    return f"has not come since its collective {each.number}{f': {does(spent, each.stopped)}' if spent else ''}"
 
 
-def does(spent: Spent) -> str:
-    """``for 1.90 s, it is blocked for 99.9 % of the time in forgets → nanosleep``: what it does most."""
+def does(spent: Spent, stopped: int = 0) -> str:
+    """``for 1.90 s, of which it is blocked in forgets → nanosleep for 99.9 %``: what it does most. ``stopped``: ns of
+    its blocked time."""
     wait = spent.waits[0] if spent.waits else None
     most = max((spent.on_cpu, RUNS), (spent.blocked, WAITS), (spent.runnable, QUEUED))
     frames, time = (spent.ran[0].frames if spent.ran else ()), spent.on_cpu
@@ -126,6 +127,8 @@ def does(spent: Spent) -> str:
     elif most[1] == QUEUED:
         frames, time = (), spent.runnable
     what = {RUNS: "runs", QUEUED: "waits for a core"}.get(most[1], "is blocked")
+    if most[1] == WAITS and stopped > spent.blocked - stopped:
+        what, time = "is stopped", stopped
     where = f" in {' → '.join(frames)}" if frames else ""
     return f"for {duration(spent.wall)}, of which it {what}{where} for {share(time, spent.wall)}"
 

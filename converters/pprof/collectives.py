@@ -12,7 +12,7 @@ _MOST = 1 << 63
 _MOST_ENTRIES = 1 << 16
 _SIGNED = frozenset(("late", "lateness"))
 _MAY_BE_UNKNOWN = frozenset(("rank", "size", "bytes", "since"))
-_LATER = {CollectiveKind: ("last", "lateness", "waited"), CollectiveRank: ("before",)}
+_LATER = {CollectiveKind: ("last", "lateness", "waited"), CollectiveRank: ("before",), Standing: ("stopped",)}
 """Fields that captures of an earlier version lack."""
 _TEXTS = frozenset(("process", "what", "library"))
 

@@ -74,6 +74,7 @@ def collectives_json(of: Collectives) -> dict[str, Any]:
                 "since_ns": each.since,
                 "ended": each.has_ended,
                 "meanwhile": _spent(each.meanwhile),
+                "stopped_ns": each.stopped,
             }
             for each in of.standing
         ],

@@ -183,6 +183,23 @@ def test_what_a_rank_does_that_does_not_come() -> None:
     assert [(wait.site.frames, wait.time) for wait in spent.waits] == [(("main", "next_batch", "read"), 1900 * MS)]
 
 
+def test_a_rank_that_is_stopped() -> None:
+    """For 1.5 s from 100 ms on, and for 0.3 s to the end; asleep for 50 ms meanwhile."""
+    table, end = ranks(0), 2_000 * MS
+    table.steps(11, MS, of=7)
+    begins, ends = [10 * MS, 100 * MS, 1_650 * MS, 1_700 * MS], [20 * MS, 1_600 * MS, 1_700 * MS, OPEN]
+    scheduling = Scheduling(
+        end,
+        0,
+        threads=rows(THREAD, tid=[10, 11], tgid=[10, 11]),
+        blocked=rows(BLOCKED, begin=begins, end=ends, tid=[11] * 4, stack=[0] * 4, state=[4, 4, 1, 8]),
+        names=["train"],
+        stacks=[BATCH],
+    )
+    (found,) = told(table.made(), Trace(end, {}, scheduling))
+    assert [each.stopped for each in found.standing] == [0, 1_800 * MS]
+
+
 def test_a_rank_that_is_not_seen_any_more_may_have_come() -> None:
     table = ranks(0)
     table.steps(11, MS, of=7)

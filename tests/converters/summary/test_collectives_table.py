@@ -91,6 +91,7 @@ def test_all_in_json() -> None:
         "since_ns": 1_000_000_000,
         "ended": False,
         "meanwhile": None,
+        "stopped_ns": 0,
     }
 
 
