@@ -184,7 +184,7 @@ def test_what_a_rank_does_that_does_not_come() -> None:
 
 
 def test_a_rank_that_is_stopped() -> None:
-    """For 1.5 s from 100 ms on, and for 0.3 s to the end; asleep for 50 ms meanwhile."""
+    """Stops for 1.5 s from 100 ms on, and for 0.3 s to the end; asleep for 50 ms meanwhile."""
     table, end = ranks(0), 2_000 * MS
     table.steps(11, MS, of=7)
     begins, ends = [10 * MS, 100 * MS, 1_650 * MS, 1_700 * MS], [20 * MS, 1_600 * MS, 1_700 * MS, OPEN]

@@ -44,7 +44,7 @@ def test_what_a_rank_does_that_has_not_come(meanwhile: Spent, told: str) -> None
     ("stopped", "told"), [(996, "is stopped in train → load_batch → read for 49.8 %"), (994, "is blocked")]
 )
 def test_a_rank_that_is_stopped(stopped: int, told: str) -> None:
-    """Of the time for which it is blocked, most or not."""
+    """Stops for most of the time for which it is blocked, or not."""
     found = standing()
     asleep = replace(found.standing[1], meanwhile=spent(1990 * MS, 10 * MS, count=1), stopped=stopped * MS)
     found = replace(found, standing=(found.standing[0], asleep, *found.standing[2:]))
