@@ -77,12 +77,14 @@ def _verdict(facts: Facts, of: Collectives) -> Verdict | None:
     arrivals = _arrivals(of, kind)
     place = max(range(len(arrivals)), key=lambda place: (arrivals[place].last, arrivals[place].late))
     last = of.ranks[place]
+    spread = kind.spread if kind else of.spread
     is_one = _is_late(arrivals, place, kind.meetings if kind else of.meetings, 0 if kind else of.deviation)
+    is_one = is_one and _matters(arrivals, place, spread, facts.duration)
     number = last.rank if last.rank != UNKNOWN else facts.ranks.get(last.pid, UNKNOWN)
     detail = LateRank(
         of,
         last if is_one else None,
-        kind.spread if kind else of.spread,
+        spread,
         _excess(of, last) if is_one else None,
         number,
         kind,
@@ -104,14 +106,21 @@ def _is_late(arrivals: list[_Arrival], place: int, meetings: int, deviation: int
     the MAD is half of what is between them, whatever that is: how often one came last is all there is."""
     mine = arrivals[place]
     others = [each for number, each in enumerate(arrivals) if number != place]
-    if mine.waited > median(each.waited for each in others):
-        return False  # the others are late seldom, but by more
     if len(arrivals) == 2:
         return mine.last >= thresholds.LATE_OF_TWO * meetings
     beyond = mine.late - median(each.late for each in others)
     middle = median(each.late for each in arrivals)
     scatter = deviation or median(abs(each.late - middle) for each in arrivals)
     return mine.last >= thresholds.LATE_MOSTLY * meetings and beyond > thresholds.LATE_BEYOND * scatter
+
+
+def _matters(arrivals: list[_Arrival], place: int, spread: int, length: int) -> bool:
+    """Whether the waits are for the rank at this place, or those for it matter by themselves: others may be late seldom,
+    but by more, so that it waits longer than they do."""
+    others = [each.waited for number, each in enumerate(arrivals) if number != place]
+    return arrivals[place].waited <= median(others) or (
+        spread * arrivals[place].last >= thresholds.SIGNIFICANT * length
+    )
 
 
 def _excess(of: Collectives, late: CollectiveRank) -> Excess | None:
