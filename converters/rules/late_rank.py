@@ -115,8 +115,8 @@ def _is_late(arrivals: list[_Arrival], place: int, meetings: int, deviation: int
 
 
 def _matters(arrivals: list[_Arrival], place: int, spread: int, length: int) -> bool:
-    """Whether the waits are for the rank at this place, or those for it matter by themselves: others may be late seldom,
-    but by more, so that it waits longer than they do."""
+    """Whether the waits are for the rank at this place, or those for it matter by themselves: others may be late
+    seldom, but by more, so that it waits longer than they do."""
     others = [each.waited for number, each in enumerate(arrivals) if number != place]
     return arrivals[place].waited <= median(others) or (
         spread * arrivals[place].last >= thresholds.SIGNIFICANT * length
