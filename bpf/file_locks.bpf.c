@@ -42,7 +42,7 @@ struct file_lock___flat {
 
 #pragma clang attribute pop
 
-/* A request, of one process. Mirrored in tracers/engines/ebpf/refused_locks.py. */
+/* A request, of one thread. Mirrored in tracers/engines/ebpf/refused_locks.py. */
 struct refused_lock {
 	u64 inode;
 	s64 first;
@@ -51,6 +51,8 @@ struct refused_lock {
 	u32 tgid;
 	u32 flags; /* FL_FLOCK, FL_OFDLCK, or neither: a lock of fcntl(2) */
 	u32 type;  /* F_RDLCK, F_WRLCK */
+	u32 tid;
+	u32 unused;
 };
 
 struct refusals {
@@ -79,6 +81,7 @@ static __always_inline int asked(struct inode *inode, struct file_lock *lock, in
 	key.inode = inode->i_ino;
 	key.dev = inode->i_sb->s_dev;
 	key.tgid = task->tgid;
+	key.tid = task->pid;
 	key.first = lock->fl_start;
 	key.last = lock->fl_end;
 	if (bpf_core_field_exists(struct file_lock, c)) {

@@ -137,6 +137,14 @@ def fed_apart(x: float) -> bool:
     return len(pools_of(facts_of(made))) == 2
 
 
+def is_fed(x: float) -> bool:
+    """Whether it is told who feeds a pool, of whose waits for work he has ended so many of each thread."""
+    made = no_pools()
+    add_pool(made, 2, made_in=("main",), fed={"feed": 1}, waits=round(x))
+    (pool,) = pools_of(facts_of(made))
+    return bool(pool.fed_in)
+
+
 def is_pool_member(x: float) -> bool:
     """Whether a pool is named that has this share of a crowd's time."""
     made = no_pools()

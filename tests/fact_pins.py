@@ -20,6 +20,7 @@ from stallscope.converters.facts.slow_steps import Slow, slow_steps
 from stallscope.converters.facts.wait_kinds import LOCK
 from stallscope.converters.facts.wait_objects import On, on_of, with_peer
 from stallscope.converters.model import Module, Profile, Sample, ValueType
+from stallscope.converters.model.file_locks import LockAsker
 from stallscope.converters.model.group_limits import READ_BYTES, GroupLimit
 from stallscope.converters.model.origins import Ancestor, ProcessOrigin
 from stallscope.converters.model.wait_objects import (
@@ -49,6 +50,20 @@ def asks_as_often(x: float) -> bool:
     profile = empty()
     Tracee(profile, 1, "app", 1, "app").wait(SLEEPS, "interruptible", TEN, 1000)
     profile.file_locks = [replace(SEEN, requests=round(1000 * x))]
+    ((place, _),) = facts_of(profile).waits_of((1, 1)).items()
+    return place.kind == LOCK
+
+
+def sleeps_as_often(x: float) -> bool:
+    """Whether a process that sleeps so many times for each of the requests that were refused waits for the lock."""
+    return asks_as_often(1 / x)
+
+
+def asks_enough(x: float) -> bool:
+    """Whether a thread that was refused a lock so many times, and slept each time, waits for the lock."""
+    profile = empty()
+    Tracee(profile, 1, "app", 1, "app").wait(SLEEPS, "interruptible", TEN, round(x))
+    profile.file_locks = [replace(SEEN, requests=round(x), askers=[LockAsker(1, round(x))])]
     ((place, _),) = facts_of(profile).waits_of((1, 1)).items()
     return place.kind == LOCK
 

@@ -36,27 +36,31 @@ def add_pool(
     call: str = "sem_wait",
     pid: int = PID,
     count: int = 1,
+    waits: int = 10,
+    waker: int = PID,
+    wakes_in: Sequence[str] = WAKES,
 ) -> None:
     """Adds threads that live for 10 s. ``fed``: seconds that each waits until a function of the program gives it work.
     ``wants``: seconds that it waits for a core; it has one for a tenth as long. ``runs``: "" for stacks that end before
-    the thread's start. ``creator``: 0 for threads from before the trace."""
+    the thread's start. ``creator``: 0 for threads from before the trace. ``waits``: how often each function gives it
+    work, in the thread ``waker``. ``wakes_in``: functions of the kernel with which it does, innermost first."""
     for i in range(number):
         tid = PID + 1 + len(to.threads)
-        waits = dict(fed or {})
-        blocked = {"interruptible": round(sum(waits.values()) * SECOND)}
+        given = dict(fed or {})
+        blocked = {"interruptible": round(sum(given.values()) * SECOND)}
         busy = round(wants * SECOND)
         times = (10 * SECOND, busy // 10, busy, blocked, 9)
         to.threads.append(
             ThreadTimes(pid, "app", tid, name.format(i), *times, creator=creator, made_in=tuple(made_in), count=count)
         )
         own: Stack = (*(START if runs else ()), *user(EXE, runs or "burn"), *user(LIBC, call), *FUTEX)
-        for feeder, seconds in waits.items():
-            wakes = (*(Frame(each, WAKER) for each in WAKES), Frame(feeder, WAKER, EXE), Frame("main", WAKER, EXE))
+        for feeder, seconds in given.items():
+            wakes = (*(Frame(each, WAKER) for each in wakes_in), Frame(feeder, WAKER, EXE), Frame("main", WAKER, EXE))
             stack = (*own, SEPARATOR, *wakes, Frame(f"app-{PID}", WAKER))
             labels = {"pid": pid, "process": "app", "tid": tid, "thread": name.format(i), "state": "interruptible"}
-            labels |= {"waker": f"app-{PID}", "waker_tid": PID}
+            labels |= {"waker": f"app-{PID}", "waker_tid": waker}
             time = round(seconds * SECOND)
-            to.samples.append(Sample(stack, (time, 10, 1, time), tuple(sorted(labels.items()))))
+            to.samples.append(Sample(stack, (time, waits, 1, -(-time // waits)), tuple(sorted(labels.items()))))
 
 
 def two_pools(cpus: str = "0-1") -> Profile:

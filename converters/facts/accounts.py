@@ -8,7 +8,7 @@ from itertools import zip_longest
 from typing import TypeVar
 
 from ..model import Profile, ThreadTimes
-from ..model.file_locks import FileLock
+from ..model.file_locks import FileLock, LockAsker
 from ..model.gil import GilThread, GilTimes
 from ..model.neighbours import Neighbour
 from ..model.processes import CpuLimit, ProcessTimes
@@ -90,7 +90,16 @@ def _who_waits(lock: FileLock) -> object:
 
 def _file_lock(old: FileLock, new: FileLock) -> FileLock:
     sums = {name: getattr(old, name) + getattr(new, name) for name in ("seen", "looks", "requests")}
-    return replace(new, first_seen=old.first_seen, **sums)
+    return replace(new, first_seen=old.first_seen, askers=_askers([*old.askers, *new.askers]), **sums)
+
+
+def _askers(askers: Iterable[LockAsker]) -> list[LockAsker]:
+    found: dict[int, LockAsker] = {}
+    for new in askers:
+        old = found.get(new.tid, LockAsker(new.tid, 0))
+        requests, gaps, time = old.requests + new.requests, old.gaps + new.gaps, old.gaps_ns + new.gaps_ns
+        found[new.tid] = LockAsker(new.tid, requests, gaps, time)
+    return list(found.values())
 
 
 def _gil(old: GilTimes, new: GilTimes) -> GilTimes:

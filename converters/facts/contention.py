@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from ..base.text import json_text
 from ..model import Profile, ThreadTimes
 from ..model.processes import CpuLimit, ProcessTimes, cpu_set, latency_bound, percentile_bucket
-from .identity import kernel_ids, number_of, processes_of
+from .identity import is_sum, kernel_ids, number_of, processes_of
 
 SECOND = 1_000_000_000
 
@@ -143,7 +143,7 @@ def together(members: Sequence[Contention], name: str) -> Contention:
 
 def _one(process: ProcessTimes, threads: Sequence[ThreadTimes], duration: int) -> Contention:
     cpus = cpu_set(process.cpus)
-    longest = max(times.wall // times.count for times in threads)
+    longest = _longest(threads)
     # Of threads that are added up, it is not known which of them lived at the same time.
     whole = not duration or any(times.count > 1 for times in threads)
     return Contention(
@@ -165,6 +165,17 @@ def _one(process: ProcessTimes, threads: Sequence[ThreadTimes], duration: int) -
         environments=(process.environment,),
         processes=processes_of(threads),
     )
+
+
+def _longest(threads: Sequence[ThreadTimes]) -> int:
+    """Longest life of a thread. One that has executed programs has an account for each, and lives as long as all."""
+    lives: Counter[int] = Counter()
+    for times in threads:
+        if is_sum(times.tid) or times.count > 1:
+            lives[times.tid] = max(lives[times.tid], times.wall // times.count)
+        else:
+            lives[times.tid] += times.wall
+    return max(lives.values())
 
 
 def _allowed(members: Sequence[tuple[frozenset[int], tuple[CpuLimit, ...]]]) -> float | None:

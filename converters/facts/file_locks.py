@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from ..base.text import json_text
@@ -35,6 +36,8 @@ class FileHolder(NamedTuple):
     """Another one took the lock and ended: this one has its open file; or nobody is known any more."""
     sharers: int
     """Other processes that have the open file, and with it the lock."""
+    others: int
+    """Other processes that have such a lock, too."""
     path: str
     """"" if it is not known."""
     first: int
@@ -84,7 +87,9 @@ def _holder(entries: Sequence[FileLock], traced: Collection[int], seen: int, of:
     looks = max(each.looks for each in entries)
     is_traced = most.owner_pid in traced
     where = most.path, most.first, most.last
-    return FileHolder(most.owner, most.owner_pid, is_traced, most.owner_ended, sharers, *where, seen, of, looks)
+    return FileHolder(
+        most.owner, most.owner_pid, is_traced, most.owner_ended, sharers, most.others, *where, seen, of, looks
+    )
 
 
 class InCycle(NamedTuple):
@@ -129,10 +134,12 @@ def file_lock_json(lock: FileLock) -> dict[str, Any]:
         "owner_pid": lock.owner_pid or None,
         "owner_ended": lock.owner_ended,
         "sharers": lock.sharers,
+        "others": lock.others,
         "seen": lock.seen,
         "looks": lock.looks,
         "mean_waiting": round(lock.waiting / lock.busy, 3) if lock.busy else None,
         "requests": lock.requests,
+        "askers": [asdict(each) for each in lock.askers],
         "first_seen_ns": lock.first_seen,
         "last_seen_ns": lock.last_seen,
     }

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ..model import Frame
+from ..names.cython import cython_name
 
 NAME_LIMIT = 120
 """Longest name in a `Site`, in characters; the middle of a longer one is left out."""
@@ -47,11 +48,13 @@ def script_of(name: str) -> Script | None:
 
 @lru_cache(maxsize=16384)
 def function_name(name: str) -> str:
-    """A demangled C++ name without return type, parameters and template arguments; other names as they are.
+    """A demangled C++ name without return type, parameters and template arguments; the function of a name of Cython's;
+    other names as they are.
 
     ``std::vector<int> ops::topk<float>(at::Tensor const&) const`` → ``ops::topk``. Cut to `NAME_LIMIT`.
     """
     name = _CLONE_SUFFIX.sub("", name)
+    name = cython_name(name) or name
     # Go has brackets inside its names: main.(*Server).Serve.
     if name and name[0] not in "[<" and ("(" in name or "<" in name) and ".(*" not in name:
         name = _without_arguments(name) or name

@@ -153,11 +153,12 @@ def number_of(threads: Iterable[ThreadTimes]) -> int:
 
 def processes_of(threads: Iterable[ThreadTimes]) -> int:
     """Number of processes that these threads are of. Where they are added up: as many as main threads; without these,
-    at most as many as the largest number of threads of a name."""
+    at most as many as the largest number of threads of a name. A process that has executed several programs is one, and
+    has an account of its main thread for each."""
     most: dict[int, int] = {}
     mains: Counter[int] = Counter()
     for times in threads:
         most[times.pid] = max(most.get(times.pid, 1), times.count if is_sum(times.pid) else 1)
-        if times.tid == times.pid:
+        if times.tid == times.pid and is_sum(times.pid):
             mains[times.pid] += times.count
     return sum(mains[pid] or number for pid, number in most.items())

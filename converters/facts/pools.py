@@ -16,18 +16,13 @@ from ..model import Stack, ThreadTimes
 from ..model.processes import OTHER_NAMES
 from . import thresholds
 from .facts import Facts
+from .feeders import Names, feeders
 from .frame_names import bare, label
 from .identity import kernel_id
 from .plumbing import is_plumbing
 from .thread_names import thread_pattern
-from .wait_kinds import EVENTS, PEER, THREAD, WORK
 from .wait_sums import Place, Thread
 
-Names = tuple[str, ...]
-"""Functions of a place, as in `Site.frames`."""
-
-_ENDED_BY_WORK = frozenset((THREAD, PEER, EVENTS, WORK))
-"""Kinds of waits that end when there is work: not those for a lock."""
 _STARTS = frozenset(("clone", "clone3", "start_thread"))
 """Functions with which the stack of a thread begins (glibc's; musl's second one is called ``start``)."""
 _OF_THREADING = frozenset(("Thread._bootstrap", "Thread._bootstrap_inner", "Thread.run"))
@@ -131,43 +126,36 @@ def _fed_apart(facts: Facts, members: dict[_Kind, list[ThreadTimes]]) -> Iterabl
     for kind, found in members.items():
         by_place: dict[Names, list[ThreadTimes]] = defaultdict(list)
         if not kind.made_in:
+            tids = _tids(found)
             for times in found:
-                by_place[_only_feeder(facts, (times.pid, times.tid))].append(times)
+                by_place[_feeder(feeders(facts, [(times.pid, times.tid)], tids), thresholds.ENDS_ALIKE)].append(times)
         if not by_place or () in by_place:
             yield kind, found
         else:
             yield from ((kind._replace(fed_in=place), fed) for place, fed in by_place.items())
 
 
-def _only_feeder(facts: Facts, thread: Thread) -> Names:
-    """The place that ends all waits for work of a thread, but for exceptions; () if there is none."""
-    feeders = _feeders(facts, [thread])
-    place, time = max(feeders.items(), key=lambda entry: (entry[1], entry[0]), default=((), 0))
-    return place if time >= thresholds.ENDS_ALIKE * sum(feeders.values()) else ()
+def _feeder(found: Counter[Names], share: float) -> Names:
+    """The place with more than this share of all time; () if there is none."""
+    place, time = max(found.items(), key=lambda entry: (entry[1], entry[0]), default=((), 0))
+    return place if time > share * found.total() else ()
 
 
-def _feeders(facts: Facts, threads: Iterable[Thread]) -> Counter[Names]:
-    """Time of these threads' waits for work, by the place that ended them."""
-    found: Counter[Names] = Counter()
-    for thread in threads:
-        for place, total in facts.waits_of(thread).items():
-            if place.kind in _ENDED_BY_WORK:
-                for waker, time in total.wakers.items():
-                    if waker.frames:
-                        found[waker.frames] += time
-    return found
+def _tids(found: Iterable[ThreadTimes]) -> frozenset[int]:
+    """See `Pool.tids`, as the kernel knows them."""
+    return frozenset(number for times in found if (number := kernel_id(times.tid)))
 
 
 def _pool(facts: Facts, kind: _Kind, found: Sequence[ThreadTimes]) -> Pool:
-    feeders = _feeders(facts, {(times.pid, times.tid) for times in found})
-    place, time = max(feeders.items(), key=lambda entry: (entry[1], entry[0]), default=((), 0))
+    fed = feeders(facts, {(times.pid, times.tid) for times in found}, _tids(found))
+    del fed[()]
     return Pool(
         kind.pid,
         found[0].process,
         kind.thread,
         kind.runs,
         kind.made_in,
-        kind.fed_in or (place if time > thresholds.MOSTLY * sum(feeders.values()) else ()),
+        kind.fed_in or _feeder(fed, thresholds.MOSTLY),
         sum(times.count for times in found),
         frozenset(times.tid for times in found if kernel_id(times.tid)),
         sum(times.count for times in found if times.exited),

@@ -56,9 +56,11 @@ _OF_PROGRAMS = {
         ),
         re.compile(r"mariadbd|mysqld"),
     ),
+    "fuse_session_loop_mt": re.compile(r"libfuse3?\.so[.\d]*"),
 }
 """Functions of servers, with the file that has them: PostgreSQL's processes in the background (src/backend/postmaster,
-replication), and the threads of MariaDB that wait for connections and tasks (sql/mysqld.cc, tpool)."""
+replication), the threads of MariaDB that wait for connections and tasks (sql/mysqld.cc, tpool), and the main thread of
+a FUSE file system, which waits for the end of the threads that serve it (lib/fuse_loop_mt.c)."""
 _MASTERS = {
     **dict.fromkeys(("PostmasterMain", "ServerLoop"), re.compile(r"postgres(ql)?")),
     **dict.fromkeys(("ngx_master_process_cycle",), re.compile(r"nginx")),

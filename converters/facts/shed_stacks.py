@@ -70,4 +70,5 @@ def _part(total: Sum, begin: int, end: int, whole: int) -> Sum:
         {waker: of(time) for waker, time in total.wakers.items()},
         {number: of(time) for number, time in total.objects.items()} if total.objects else None,
         {key: of(time) for key, time in total.by_peers.items()} if total.by_peers else None,
+        {giver: of(time) for giver, time in total.givers.items()} if total.givers else None,
     )

@@ -77,10 +77,9 @@ BLOCKED_ITSELF = Threshold(0.8, "share of time", "Who is blocked for so long doe
 HELD_MATTERS = Threshold(0.2, "share of the waiters' time", "Shorter waits for a lock are told elsewhere.")
 HELD_MOSTLY = Threshold(0.5, "share of the waits", "Who has a lock for less is one of many.")
 ASKS_AS_OFTEN = Threshold(0.8, "requests per sleep, or sleeps per request", "Others sleep for something else.")
+ASKS_LEAST = Threshold(4, "requests of a thread that were refused", "Fewer may be a coincidence.")
 LOOKS = Threshold(2, "looks at the locks of files", "Fewer do not show that somebody has one all the time.")
-HOLDER_SHARE = Threshold(
-    0.1, "share of the time of a process", "Its threads that have the lock for less are not meant."
-)
+HOLDER_SHARE = Threshold(0.1, "share of a process's time", "Its threads that have the lock for less are not meant.")
 
 CONVOY_TIME = Threshold(100_000_000, "ns in which somebody always waits", "A shorter queue soon empties again.")
 CONVOY_WAITS = Threshold(20, "waits in a queue", "Fewer are no convoy, however long.")
@@ -104,6 +103,7 @@ HANDS_ON = Threshold(
 CROWD_WAITS = Threshold(0.2, "share of the time in which they could run", "Shorter waits for a core do not matter.")
 CROWD_CORE = Threshold(0.05, "cores", "Less waiting for a core, over all threads, does not matter.")
 TEAM = Threshold(2, "threads", "One thread alone shares its work with nobody.")
+FED_OFTEN = Threshold(2, "waits of a thread", "What ends one may as well be its end.")
 CROWD_MEMBER = Threshold(0.05, "share of the crowd's time", "Programs, and pools, with less are not named.")
 MATTERS_FOR_HOST = Threshold(
     0.02, "share of all running and waiting for a core", "A small process' problem is none of the host's."
@@ -161,9 +161,7 @@ PERIOD_TIMED_WORK = Threshold(
     0.5, "share of its time", "If a timer ends the waits, the loop asks at each tick, unless it mostly works."
 )
 PERIOD_SAME = Threshold(0.8, "share of the longest one", "Shorter periods of a thread are parts of its steps.")
-PASSES_BATCHES_ON = Threshold(
-    0.8, "share of its time", "A thread that waits for others for less makes something itself."
-)
+PASSES_BATCHES_ON = Threshold(0.8, "share of its time", "Who waits for others for less makes something itself.")
 MAKES_BATCHES = Threshold(0.9, "share of what they end", "Threads that have the rest ended little of it.")
 
 # Python's interpreter lock.

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Container
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
+from typing import NamedTuple, TypeVar
 
 from ..model import Labels, Profile, Stack, ThreadTimes
 from ..model.samples import least
@@ -24,10 +25,20 @@ from .wakers import Waker, Wakers, waker_pid
 _TIMES = ("wall", "off-cpu", "blocked")
 """Possible names of the time column."""
 
+_Key = TypeVar("_Key")
 Thread = tuple[int, int]
 """(pid, tid)"""
 LOST: Thread = (0, 0)
 """Stand-in for a thread whose samples are lost time of other threads."""
+
+
+class Giver(NamedTuple):
+    """A place in a thread that ends the waits of others there."""
+
+    frames: tuple[str, ...]
+    """See `wakers.Waker`."""
+    tid: int
+    """The kernel's id; 0 if it is not known."""
 
 
 class Place:
@@ -144,6 +155,13 @@ class Sum:
     by_peers: dict[tuple[int, int], int] | None = None
     """Time of waits on an epoll descriptor (its number) that a process at the other end of one of its connections (its
     pid) has ended."""
+    givers: dict[Giver, int] | None = None
+    """Time of waits by the functions and threads that ended them, without those that an end of a thread has ended."""
+
+    def copy(self) -> Sum:
+        """Sum that can be added to without a change of this one."""
+        objects, by_peers, givers = _copy(self.objects), _copy(self.by_peers), _copy(self.givers)
+        return replace(self, wakers=dict(self.wakers), objects=objects, by_peers=by_peers, givers=givers)
 
     def add(self, other: Sum) -> None:
         self.min = least(self.min, other.min)
@@ -159,6 +177,8 @@ class Sum:
             self.on(number, time)
         for (number, pid), time in (other.by_peers or {}).items():
             self.ended_by_peer(number, pid, time)
+        for giver, time in (other.givers or {}).items():
+            self.given_by(giver, time)
 
     def add_sample(self, figures: tuple[int, ...], is_open: bool) -> None:
         """``figures``: time, number, the shortest and the longest wait, samples. ``is_open``: it has not ended."""
@@ -184,8 +204,18 @@ class Sum:
             self.by_peers = {}
         self.by_peers[number, pid] = self.by_peers.get((number, pid), 0) + time
 
+    def given_by(self, giver: Giver, time: int) -> None:
+        """Time of waits that a thread has ended in these functions."""
+        if self.givers is None:
+            self.givers = {}
+        self.givers[giver] = self.givers.get(giver, 0) + time
+
     def woken_by(self, waker: Waker, time: int) -> None:
         self.wakers[waker] = self.wakers.get(waker, 0) + time
+
+
+def _copy(times: dict[_Key, int] | None) -> dict[_Key, int] | None:
+    return dict(times) if times else None
 
 
 Sums = dict[Thread, dict[Place, Sum]]
@@ -236,6 +266,8 @@ def add_up_waits(profile: Profile, threads: dict[Thread, ThreadTimes]) -> Sums:
             total = of.sums[place] = Sum()
         if own is not sample.stack and (waker := wakers.of(sample)):
             total.woken_by(waker, sample.values[woken])
+            if waker.frames and not wakers.is_exit(sample.stack):
+                total.given_by(Giver(waker.frames, _number(sample.label("waker_tid"))), sample.values[woken])
             if of.object in peers and (pid := waker_pid(sample)) in peers[of.object]:
                 total.ended_by_peer(of.object, pid, sample.values[woken])
         if own is sample.stack or woken == time:  # else the wait is in another sample, too

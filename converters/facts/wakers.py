@@ -16,6 +16,8 @@ from .wait_sites import Sites
 
 _LARGEST = "4194304"
 """Text of the largest pid: PID_MAX_LIMIT of include/linux/threads.h."""
+_EXITS = frozenset(("do_exit", "do_group_exit"))
+"""Functions of the kernel that end a thread, or all threads of a process (kernel/exit.c)."""
 NOBODY = ("[still waiting]", "[unknown waker]", "")
 """Names of those who are not known to have ended a wait."""
 
@@ -51,6 +53,7 @@ class Wakers:
         self._stacks: dict[Stack, Stack] = {}
         self._site: dict[int, Site] = {}
         self._known: dict[tuple[int, int], Waker | None] = {}
+        self._exits: dict[int, bool] = {}
         self._parts: dict[Stack, Stack] = {}
 
     def own(self, stack: Stack) -> Stack:
@@ -79,6 +82,15 @@ class Wakers:
         found = links(sample.stack)
         frames = found[0][:-1] if found else ()
         return Waker(process, thread if thread != process else "", self.site_of(frames).frames)
+
+    def is_exit(self, stack: Stack) -> bool:
+        """Whether the waker was ending its thread or process: it gives nobody work."""
+        found = self._exits.get(id(stack))
+        if found is None:
+            link = next(iter(links(stack)), ())[:-1]
+            found = any(frame.name in _EXITS and _kind_of(frame) == "kernel" for frame in link)
+            self._exits[id(stack)] = found
+        return found
 
     def site_of(self, frames: Stack) -> Site:
         """Frames of a waker, innermost first."""

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 FLOCK, FCNTL, OPEN_FILE, LEASE, DELEGATION = "flock", "fcntl", "OFD", "lease", "delegation"
 """Kinds: of flock(2); of fcntl(2) for a process, and for an open file; what servers of file systems take."""
 KINDS = (FLOCK, FCNTL, OPEN_FILE, LEASE, DELEGATION)
 READ, WRITE = "read", "write"
+
+
+@dataclass(slots=True)
+class LockAsker:
+    """A thread that asked for a lock in vain, without waiting in the kernel."""
+
+    tid: int
+    requests: int
+    gaps: int = 0
+    """Number of requests of which the one before is known to have been refused shortly before."""
+    gaps_ns: int = 0
+    """Time between these pairs, added up."""
 
 
 @dataclass(slots=True)
@@ -53,6 +65,11 @@ class FileLock:
     requests: int = 0
     """Requests of the process for locks of this kind on the file that were refused, so that it did not wait in the
     kernel; 0 in old captures."""
+    askers: list[LockAsker] = field(default_factory=list)
+    """Threads that made these requests; [] in old captures."""
+    others: int = 0
+    """Number of other processes that have such a lock of their own, which was in the way, too, at the last of these
+    looks; 0 in old captures."""
 
     @property
     def device_numbers(self) -> str:

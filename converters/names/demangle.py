@@ -22,6 +22,12 @@ MOST_BYTES = 64 << 20
 _MAX_MANGLED = 1 << 15
 _TIMEOUT = 30
 _MAX_RESTARTS = 3
+_CONSTRAINT = "Q"
+"""Begins the constraint of a template or of a function of C++20 (Itanium C++ ABI, section 5.1.5)."""
+_CONSTRAINTS = 4
+"""Places in a name at which one is looked for."""
+_TOKEN = re.compile(r"L[a-z]n?[0-9]+E|A[0-9]+_|[ST][0-9A-Z]*_|(?P<length>[0-9]{1,5})|Q")
+"""Parts of a mangled name with a number that is none of an identifier's length; a length; the begin of a constraint."""
 _WORKER = f"{__package__}.demangle_worker"
 
 
@@ -59,6 +65,7 @@ class Demangler:
                 cpp.append(name)
         if cpp:
             self._demangle_cpp(sorted(cpp))
+            self._demangle_constrained([name for name in cpp if self._known[name] == name])
         return {name: self._known[name] for name in wanted}
 
     def _demangle_cpp(self, names: list[str]) -> None:
@@ -77,6 +84,15 @@ class Demangler:
                 return
         self.failed += len(names)
 
+    def _demangle_constrained(self, names: list[str]) -> None:
+        """Demangles names without their constraints, which older demanglers do not know, and what follows these."""
+        shorter = {name: tuple(_without_constraint(name)) for name in names if _CONSTRAINT in name}
+        if not shorter:
+            return
+        self._demangle_cpp(sorted({each for some in shorter.values() for each in some}))
+        for name, some in shorter.items():
+            self._known[name] = next((self._known[each] for each in some if self._known.get(each, each) != each), name)
+
     def _affordable(self, names: list[str]) -> list[str]:
         """Names for which there is room, from the first on; the others have failed."""
         for i, name in enumerate(names):
@@ -85,6 +101,18 @@ class Demangler:
                 return names[:i]
             self._left -= len(name)
         return names
+
+
+def _without_constraint(name: str) -> Iterable[str]:
+    """``name`` as far as it may be complete without a constraint: that of a function stands at its end, and that of a
+    template's argument within a template and a nested name, both of which end with an E."""
+    found = at = 0
+    while found < _CONSTRAINTS and (token := _TOKEN.search(name, at)):
+        at = token.end() + int(token["length"] or 0)
+        if token[0] == _CONSTRAINT:
+            found += 1
+            yield name[: token.start()]
+            yield name[: token.start()] + "EE"
 
 
 def _bounded(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..base.units import duration, share
+from ..base.units import count, duration, share
 from ..facts import thresholds
 from ..facts.contention import SECOND, Contention
 from ..model.processes import THREAD_VARIABLES
@@ -78,10 +78,11 @@ def pool_anew(pool: Pool) -> str:
     creators = pool.creators
     by = f" by {_creator(next(iter(creators)))}" if len(creators) == 1 and "" not in creators else ""
     by += made_in(pool.made_in)
+    others = f" and {count(pool.more_names)} other name{'s' if pool.more_names > 1 else ''}" if pool.more_names else ""
     return (
         f"{pool.process} makes its threads anew all the time: {pool.threads * SECOND / pool.trace:,.0f} threads named "
-        f"{pool.thread} a second are created{by} and end after {duration(pool.wall // pool.threads)} on average. "
-        "A pool that is made once and kept saves that."
+        f"{pool.thread}{others} a second are created{by} and end after {duration(pool.wall // pool.threads)} on "
+        "average. A pool that is made once and kept saves that."
     )
 
 

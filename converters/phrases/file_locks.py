@@ -53,7 +53,9 @@ def _when(holder: FileHolder) -> str:
 def _sharing(holder: FileHolder) -> str:
     """Words for how else the lock is kept."""
     taken = ", from a process that took it and has ended" if holder.took_and_ended and holder.process else ""
-    if not holder.sharers:
-        return taken
-    share = "shares" if holder.sharers == 1 else "share"
-    return f"{taken}, together with {plural(holder.sharers, 'process')} that {share} its open file"
+    if holder.sharers:
+        share = "shares" if holder.sharers == 1 else "share"
+        taken += f", together with {plural(holder.sharers, 'process')} that {share} its open file"
+    if holder.others:
+        taken += f", and so {'has' if holder.others == 1 else 'have'} {plural(holder.others, 'other process')}"
+    return taken

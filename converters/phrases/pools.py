@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from ..base.units import count
 from ..facts import thresholds
 from ..facts.pools import Pool
+
+_Text = tuple[bool, str]
+"""Text of a pool without its number, and whether the word "threads" is not in it."""
 
 
 def pools(found: Sequence[Pool], beside: bool = False) -> str:
@@ -15,8 +19,12 @@ def pools(found: Sequence[Pool], beside: bool = False) -> str:
     if not found:
         return ""
     most = thresholds.POOLS_NAMED
-    told = [_told(pool, "" if i else " threads") for i, pool in enumerate(found)]
-    more = [f"{count(len(found) - most)} more pools"] if len(found) > most else []
+    told = [
+        f"{count(number)}{' threads' if is_bare and not i else ''} {text}"
+        for i, ((is_bare, text), number) in enumerate(_told(found).items())
+    ]
+    others = len(told) - most
+    more = [f"{count(others)} more pool{'s' if others > 1 else ''}"] if others > 0 else []
     return f"{'Others' if beside else 'They'} are in pools: {', '.join([*told[:most], *more])}."
 
 
@@ -25,10 +33,56 @@ def made_in(frames: Sequence[str]) -> str:
     return f" in {' → '.join(frames)}" if frames else ""
 
 
-def _told(pool: Pool, noun: str) -> str:
-    number = count(pool.threads)
+def _told(found: Sequence[Pool]) -> dict[_Text, int]:
+    """Number of threads by text. Pools of one place are told apart by what else is known of them; those of which all
+    is told alike are added up."""
+    alike: dict[_Text, list[Pool]] = defaultdict(list)
+    for pool in found:
+        alike[_by_place(pool)].append(pool)
+    told: Counter[_Text] = Counter()
+    for pool in found:
+        others = alike[_by_place(pool)]
+        apart = len(set(map(_by_all, others)))
+        tell = next(tell for tell in _APART if len(set(map(tell, others))) == apart)
+        told[tell(pool)] += pool.threads
+    return told
+
+
+def _by_place(pool: Pool) -> _Text:
     if pool.made_in:
-        return f"{number}{noun} made{made_in(pool.made_in)}"
+        return True, f"made{made_in(pool.made_in)}"
     if pool.fed_in:
-        return f"{number}{noun} fed{made_in(pool.fed_in)}"
-    return f"{number} {pool.thread} threads" + (f" that run {pool.runs}" if pool.runs else "")
+        return True, f"fed{made_in(pool.fed_in)}"
+    return False, f"{pool.thread} threads{_runs(pool)}"
+
+
+def _by_name(pool: Pool) -> _Text:
+    is_bare, text = _by_place(pool)
+    return False, f"{pool.thread} threads {text}" if is_bare else text
+
+
+def _by_function(pool: Pool) -> _Text:
+    is_bare, text = _by_place(pool)
+    return is_bare, text + _runs(pool) if is_bare else text
+
+
+def _by_feeder(pool: Pool) -> _Text:
+    is_bare, text = _by_place(pool)
+    return is_bare, text + _feeder(pool)
+
+
+def _by_all(pool: Pool) -> _Text:
+    is_bare, text = _by_name(pool)
+    return is_bare, text + (_runs(pool) if pool.made_in or pool.fed_in else "") + _feeder(pool)
+
+
+_APART = (_by_place, _by_name, _by_function, _by_feeder, _by_all)
+"""Ways to tell pools apart, the shortest ones first."""
+
+
+def _runs(pool: Pool) -> str:
+    return f" that run {pool.runs}" if pool.runs else ""
+
+
+def _feeder(pool: Pool) -> str:
+    return f" and fed{made_in(pool.fed_in)}" if pool.made_in and pool.fed_in else ""

@@ -20,11 +20,19 @@ def teams(found: Sequence[Team]) -> str:
         return f"{count(len(team.threads))} of them are a team of {team.library}, and run {_work(team)}."
     most = thresholds.TEAMS_NAMED
     libraries = sorted({team.library for team in found})
-    told = [
-        f"{count(len(team.threads))}{' threads' if not i else ''} run {_work(team)}" for i, team in enumerate(found)
-    ]
-    more = [f"{count(len(found) - most)} more teams"] if len(found) > most else []
-    return f"They are teams of {listed(libraries)}: {', '.join([*told[:most], *more])}."
+    alike: dict[str, list[Team]] = {}
+    for team in found:
+        alike.setdefault(_work(team), []).append(team)
+    told = [_alike(work, teams, "" if i else " threads") for i, (work, teams) in enumerate(list(alike.items())[:most])]
+    others = sum(map(len, list(alike.values())[most:]))
+    more = [f"{count(others)} more team{'s' if others > 1 else ''}"] if others else []
+    return f"They are teams of {listed(libraries)}: {', '.join([*told, *more])}."
+
+
+def _alike(work: str, teams: Sequence[Team], noun: str) -> str:
+    """``15 threads run conv2d in 3 teams``"""
+    number = sum(len(team.threads) for team in teams)
+    return f"{count(number)}{noun} run {work}" + (f" in {count(len(teams))} teams" if len(teams) > 1 else "")
 
 
 def _work(team: Team) -> str:

@@ -90,10 +90,11 @@ class Phrases:
         text += f"; {having}" if having else ""
         if not meanwhile:
             return text
-        return f"{text}; {self._meanwhile(meanwhile, same_processes=meanwhile.pids == finding.pids)}"
+        return f"{text}; {self._meanwhile(meanwhile, same_processes=meanwhile.pids == finding.pids, of=finding)}"
 
-    def _meanwhile(self, finding: Finding, *, same_processes: bool) -> str:
+    def _meanwhile(self, finding: Finding, *, same_processes: bool, of: Finding | None = None) -> str:
         whom, one = self.subject(finding.threads, with_process=not same_processes), len(finding.threads) == 1
+        whom += self._asked_by(finding, of) if of and finding.asked_by else ""
         much = duration(finding.time)
         if finding.wall:
             much = f"{_much(finding)} of {'its' if one else 'their'} time"
@@ -115,6 +116,14 @@ class Phrases:
         else:
             does = f"{'is' if one else 'are'} blocked for {much}{where}"
         return f"meanwhile {whom} {does}"
+
+    def _asked_by(self, finding: Finding, of: Finding) -> str:
+        """``, for which haproxy waits,``"""
+        names = list({times.process: None for (pid, _), times in self._threads.items() if pid in finding.asked_by})
+        who = " and ".join(names) if len(names) == 2 else listed(names)
+        if finding.asked_by == of.pids:
+            return f", for which other threads of {who} wait,"
+        return f", for which {who} {'waits' if len(finding.asked_by) == 1 else 'wait'},"
 
     def on_cores_of(self, finding: Finding) -> str:
         """``it runs for 82.6 % of its time, and waits for a core for 17.4 %``"""

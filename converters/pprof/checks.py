@@ -8,14 +8,13 @@ from typing import Any, TypeVar
 
 from ..model.call_ioctls import CallIoctls
 from ..model.copies import Copies
-from ..model.file_locks import FileLock
 from ..model.neighbours import Neighbour
 from ..model.pressure import CoreThread, Interrupts, Pressure
 
 MOST = 1 << 64
 """Numbers stay below this: what is divided fits into a float."""
 
-Flat = TypeVar("Flat", CallIoctls, Copies, FileLock, Neighbour, Pressure, Interrupts, CoreThread)
+Flat = TypeVar("Flat", CallIoctls, Copies, Neighbour, Pressure, Interrupts, CoreThread)
 """Dataclasses whose fields are texts, numbers and truth values."""
 
 

@@ -6,12 +6,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
+from ..model.file_locks import FileLock, LockAsker
 from ..model.gil import GilThread, GilTimes
 from ..model.locks import LockPlace, LockThread, LockTimes
 
 _MOST = 1 << 64
 _MOST_ENTRIES = 1 << 10
-_T = TypeVar("_T", LockTimes, LockThread, LockPlace, GilTimes, GilThread)
+_T = TypeVar("_T", LockTimes, LockThread, LockPlace, GilTimes, GilThread, FileLock, LockAsker)
 
 
 def decoded(entry: Any) -> LockTimes:
@@ -22,6 +23,12 @@ def decoded(entry: Any) -> LockTimes:
 def decoded_gil(entry: Any) -> GilTimes:
     """A process's waits for Python's interpreter lock, from JSON."""
     return _with_lists(GilTimes, entry, {"waiters": GilThread, "holders": GilThread})
+
+
+def decoded_file(entry: Any) -> FileLock:
+    """A wait for a lock on a file, from JSON. Old captures do not have the threads that asked for it."""
+    whole = {"askers": [], **entry} if isinstance(entry, dict) else entry
+    return _with_lists(FileLock, whole, {"askers": LockAsker})
 
 
 def _with_lists(kind: type[_T], entry: Any, lists: Mapping[str, Any]) -> _T:
@@ -40,6 +47,8 @@ def _object(kind: type[_T], entry: Any, made: Collection[str] = ()) -> _T:
 
 def _value(wanted: Any, value: Any) -> Any:
     if wanted == "str" and isinstance(value, str):
+        return value
+    if wanted == "bool" and isinstance(value, bool):
         return value
     if wanted == "int" and isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST:
         return value

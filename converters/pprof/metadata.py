@@ -31,7 +31,6 @@ from ..model import Profile, ThreadTimes, ValueType
 from ..model.call_ioctls import CallIoctls
 from ..model.calls import BUCKETS, CallTimes
 from ..model.copies import Copies
-from ..model.file_locks import FileLock
 from ..model.neighbours import Neighbour
 from ..model.pressure import ALL, KINDS, RESOURCES, CoreThread, Interrupts, Pressure
 from ..model.processes import LATENCY_BUCKETS, THREAD_VARIABLES, CpuLimit, ProcessTimes, cpu_set
@@ -364,7 +363,7 @@ _LISTS: dict[str, Callable[[Any], Any]] = {
     "copies": partial(checks.flat, Copies),
     "answers": answers.decoded,
     "locks": locks.decoded,
-    "file_locks": partial(checks.flat, FileLock),
+    "file_locks": locks.decoded_file,
     "gil": locks.decoded_gil,
     "objects": wait_objects.decoded,
     "origins": origins.decoded,

@@ -1,5 +1,5 @@
-"""Threads outside of a process that its threads wait for by way of each other: the threads of a client that talk to a
-server end the waits of those that called it, and the server ends theirs."""
+"""Threads of a further process, for which those wait who end a wait: the threads of a client that talk to a server end
+the waits of those that called it, and the server ends theirs; or a server waits for another one."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from ..model.waits_for import THREAD, Node
 from .finding import Finding
 
 
-def threads_behind(facts: Facts, effect: Finding) -> list[Thread]:
+def threads_behind(facts: Facts, effect: Finding, through: Iterable[Thread] = ()) -> list[Thread]:
     """Threads of the one other process that ends waits of those who end the waits of ``effect``, for most of the time
-    that one of its threads waits. Empty if several processes do, or if wakers were not recorded."""
+    that one of its threads waits. Empty if several processes do, or if wakers were not recorded. ``through``: those who
+    end them, if they are of other processes."""
     if facts.recorded is None:
         return []
     enders = _enders(facts)
     waiters = {node_of(thread) for thread in effect.threads}
-    outside = _outside(enders, _reached(enders, waiters), {node.pid for node in waiters})
+    first = {node_of(thread) for thread in through} or waiters
+    outside = _outside(enders, _reached(enders, first), {node.pid for node in waiters | first})
     pids: Counter[int] = Counter()
     for node, time in outside.items():
         pids[node.pid] += time
@@ -31,8 +33,20 @@ def threads_behind(facts: Facts, effect: Finding) -> list[Thread]:
     each = effect.time / len(effect.threads)
     if most < thresholds.ON_ONE * pids.total() or most < thresholds.MOSTLY * each:
         return []
-    least = thresholds.CAUSE * most
-    return [thread for thread in facts.own if (node := node_of(thread)).pid == pid and outside[node] >= least]
+    named = _with_most({node: time for node, time in outside.items() if node.pid == pid}, thresholds.ON_ONE * most)
+    return [thread for thread in facts.own if node_of(thread) in named]
+
+
+def _with_most(times: dict[Node, int], enough: float) -> set[Node]:
+    """The nodes with most time that have so much of it together."""
+    found: set[Node] = set()
+    time = 0
+    for node in sorted(times, key=lambda node: (-times[node], node)):
+        if time >= enough:
+            break
+        found.add(node)
+        time += times[node]
+    return found
 
 
 def _enders(facts: Facts) -> dict[Node, Counter[Node]]:

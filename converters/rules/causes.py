@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from ..facts import thresholds
 from ..facts.coordinators import mostly_sleeps_itself
@@ -30,8 +31,10 @@ def cause_of(facts: Facts, effect: Finding) -> Finding | None:
         found = _ask_for_it(facts, effect)
     if not found and effect.kind == PEER:
         found = _wait_for_others(facts, effect)
+    if not found and effect.kind == PEER and (ends := _ends(facts, effect)):
+        found = _behind(facts, effect, ends)
     if not found and effect.kind == THREAD:
-        found = causes_among(facts, threads_behind(facts, effect), own_kinds(PEER))
+        found = _behind(facts, effect)
     if effect.kind == CHILD:  # one child comes after the other: what all of them do counts
         return max(found, key=lambda of: (of.time, of.threads), default=None)
     return max(found, key=lambda of: (of.time / of.wall * min(1, of.time / each), of.threads), default=None)
@@ -76,6 +79,13 @@ def _ask_for_it(facts: Facts, effect: Finding) -> list[Finding]:
             asking[thread] = [place for place in facts.waits_of(thread) if _looks_up(place)]
     made = waiting(facts, PEER, asking, least=thresholds.DOES_MOSTLY) if asking else None
     return [made] if made else []
+
+
+def _behind(facts: Facts, effect: Finding, through: Sequence[Thread] = ()) -> list[Finding]:
+    """Work of those for whom the ones wait who end the wait: ``through``, or threads of the processes that wait."""
+    asked_by = frozenset(pid for pid, _ in through) or effect.pids
+    found = causes_among(facts, threads_behind(facts, effect, through), own_kinds(PEER))
+    return [replace(cause, asked_by=asked_by) for cause in found]
 
 
 def _wait_for_others(facts: Facts, effect: Finding) -> list[Finding]:

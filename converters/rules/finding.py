@@ -51,6 +51,8 @@ class Finding:
     """Place where the threads run most often, for `CPU`; () if it is not known."""
     on: On | None = None
     """File, socket or pipe that most of the time of waits is on; None if it is not known."""
+    asked_by: frozenset[int] = frozenset()
+    """Processes whose waits these threads end, if they are of none that was asked itself."""
 
     @functools.cached_property
     def pids(self) -> frozenset[int]:

@@ -18,11 +18,12 @@ RULE = "pool-anew"
 
 @dataclass(slots=True)
 class Pool:
-    """Threads of one name, in processes of one name, that were created and have ended during the trace: the detail of
-    such a verdict. Names are unescaped (hostile); times in ns."""
+    """Threads of one name, or of several, in processes of one name, that were created and have ended during the trace:
+    the detail of such a verdict. Names are unescaped (hostile); times in ns."""
 
     process: str
     thread: str
+    """Name of most of them."""
     trace: int
     threads: int = 0
     wall: int = 0
@@ -32,6 +33,7 @@ class Pool:
     pids: set[int] = field(default_factory=set)
     places: Counter[tuple[str, ...]] = field(default_factory=Counter)
     """Number of threads by the functions that created them, as far as they are known."""
+    more_names: int = 0
 
     def add(self, times: ThreadTimes, creator: str) -> None:
         """One more of them."""
@@ -42,6 +44,16 @@ class Pool:
         self.creators.add(creator)
         if times.made_in:
             self.places[times.made_in] += times.count
+
+    def join(self, other: Pool) -> None:
+        """Threads of other names, which are fewer, are of the same pool."""
+        self.threads += other.threads
+        self.wall += other.wall
+        self.busy += other.busy
+        self.pids |= other.pids
+        self.creators |= other.creators
+        self.places += other.places
+        self.more_names += 1 + other.more_names
 
     @property
     def made_in(self) -> tuple[str, ...]:
@@ -60,7 +72,7 @@ class Pool:
 
 
 def find(facts: Facts) -> list[Verdict]:
-    """One for each name, those with most threads first."""
+    """One for each program, whatever its threads are called, those with most threads first."""
     trace = next((process.duration for process in facts.contention), 0)
     names = {thread: thread_pattern(times.thread, thread[0] == thread[1]) for thread, times in facts.threads.items()}
     pools: dict[tuple[str, str], Pool] = {}
@@ -69,9 +81,18 @@ def find(facts: Facts) -> list[Verdict]:
             key = name_pattern(times.process), thread_pattern(times.thread, main=False)
             pool = pools.setdefault(key, Pool(*key, trace))
             pool.add(times, names.get((times.pid, times.creator), ""))
-    most = sorted(pools.items(), key=lambda entry: (-entry[1].threads, entry[0]))
+    programs: dict[str, Pool] = {}
+    for pool in sorted((pool for pool in pools.values() if pool.is_made_anew), key=_order):
+        if pool.process in programs:
+            programs[pool.process].join(pool)
+        else:
+            programs[pool.process] = pool
     return [
         Verdict(RULE, POOL_ANEW, pool.wall, 1, frozenset(pool.pids), detail=pool)
-        for _, pool in most
-        if pool.is_made_anew and pool.busy >= facts.least_for_cores
+        for pool in sorted(programs.values(), key=_order)
+        if pool.busy >= facts.least_for_cores
     ]
+
+
+def _order(pool: Pool) -> tuple[int, str, str]:
+    return -pool.threads, pool.process, pool.thread

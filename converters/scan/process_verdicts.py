@@ -18,9 +18,9 @@ from ..model.waits_for import DEVICE, THREAD, Node, WaitGraph
 from ..phrases.sentences import Sentences
 from ..rules import ends_with
 from ..rules.busy import Busy
-from ..rules.finding import CPU
+from ..rules.finding import CPU, Finding, running, waiting
 from ..rules.ranking import judge
-from ..rules.verdict import IDLE, POLLING, STILL, Verdict
+from ..rules.verdict import IDLE, POLLING, STILL, Verdict, kind_of
 from .hot import NOTHING, Hot, hot_of, together
 from .nothing_to_do import has_no_work, has_nothing_to_do, needed_pids
 from .over_time import OverTime, over_time
@@ -46,6 +46,8 @@ class _Known(NamedTuple):
     """Kinds of verdicts, or of waits, that tell what the first sentence tells of it; none if it is on others."""
     for_work: Mapping[tuple[Node, Node], int]
     """Time in ns of waits for work, by who waits and who ends them."""
+    first: Verdict | None
+    """The verdict of which the first sentence tells."""
 
 
 @dataclass(frozen=True)
@@ -131,15 +133,12 @@ def each_process(facts: Facts, awake: Collection[int] = (), first: Verdict | Non
     each, ends, waits = Restricted(facts), _ends_by_pid(graph) if graph else {}, graph.waits() if graph else {}
     needed = needed_pids(graph, facts.duration) if graph else frozenset[int]()
     told, for_work = told_kinds(first, graph), ends_with.for_work(facts)
-    return [
-        _of(
-            facts,
-            each.of((pid,)),
-            pid,
-            _Known(waits, ends, needed, kernel_id(pid) in awake, told.get(kernel_id(pid), frozenset()), for_work),
-        )
-        for pid in sorted(pids)
-    ]
+    found = []
+    for pid in sorted(pids):
+        kinds = told.get(kernel_id(pid), frozenset())
+        known = _Known(waits, ends, needed, kernel_id(pid) in awake, kinds, for_work, first)
+        found.append(_of(facts, each.of((pid,)), pid, known))
+    return found
 
 
 def _ends_by_pid(graph: WaitGraph) -> _Ends:
@@ -152,7 +151,10 @@ def _ends_by_pid(graph: WaitGraph) -> _Ends:
 
 
 def _of(facts: Facts, own: Facts, pid: int, known: _Known) -> ProcessVerdict:
-    verdict = _not_polling(judge(own).first, pid, known)
+    verdict = judge(own).first
+    if verdict is None or known.told.isdisjoint((verdict.kind, verdict.wait_kind)):
+        verdict = _as_cause(own, known.first) or verdict
+    verdict = _not_polling(verdict, pid, known)
     finding = verdict.finding if verdict else None
     on_cpu = sum(times.on_cpu for times in own.threads.values())
     name = _name(own, pid)
@@ -170,7 +172,9 @@ def _of(facts: Facts, own: Facts, pid: int, known: _Known) -> ProcessVerdict:
     for_work = known.for_work if verdict.wait_kind != EVENTS else {}
     waits = sum(known.waits.get(victim, 0) for victim in victims)
     waits -= sum(part for (victim, _), part in for_work.items() if victim in victims)
-    ender = _ender(known.ends.get(kernel_id(pid), ()), victims, time, for_work)
+    # Who ends its other waits does not end its sleep.
+    ends = known.ends.get(kernel_id(pid), ()) if verdict.kind != SLEEP else ()
+    ender = _ender(ends, victims, time, for_work)
     has_nothing = ender is None and has_nothing_to_do(facts, verdict, known.needed)
     if not is_held and (has_nothing or has_no_work(facts, verdict, known.needed)):
         return ProcessVerdict(name, (pid,), IDLE, 0, 0, on_cpu, 0.0, verdict)
@@ -179,6 +183,20 @@ def _of(facts: Facts, own: Facts, pid: int, known: _Known) -> ProcessVerdict:
     return ProcessVerdict(
         name, (pid,), verdict.kind, time, wall, on_cpu, verdict.score, verdict, ender, waits, told, all_of, hot=hot
     )
+
+
+def _as_cause(own: Facts, first: Verdict | None) -> Verdict | None:
+    """Verdict on a process that keeps others waiting, as the first sentence tells of it; None if it does not."""
+    cause = first.cause if first else None
+    threads = [thread for thread in cause.threads if thread in own.threads] if cause else []
+    if not first or not cause or not threads:
+        return None
+    if cause.kind == CPU:
+        finding: Finding | None = running(own, threads)
+    else:
+        places = {thread: [each for each in own.waits_of(thread) if each.kind == cause.kind] for thread in threads}
+        finding = waiting(own, cause.kind, {thread: of for thread, of in places.items() if of}, least=0)
+    return Verdict(first.rule, kind_of(finding), finding.time, 1, finding.pids, finding) if finding else None
 
 
 def _not_polling(verdict: Verdict | None, pid: int, known: _Known) -> Verdict | None:

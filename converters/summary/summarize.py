@@ -6,7 +6,7 @@ import functools
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from ..base.collection import no_collection
 from ..base.errors import StallscopeError
@@ -65,7 +65,6 @@ from .thread_groups import who_of
 from .verdicts import Judged
 from .waits_for import blocking
 
-_Key = TypeVar("_Key")
 _NOWHERE = Site((), "")
 
 
@@ -279,7 +278,7 @@ def _wait(members: list[_Member], whose: _Whose, flags: _Flags, facts: Facts) ->
     thread, place, total = members[0]
     times = {thread: total.time}
     if len(members) > 1:  # There may be very many with one.
-        total = replace(total, wakers=dict(total.wakers), objects=_copy(total.objects), by_peers=_copy(total.by_peers))
+        total = total.copy()
         for thread, _, part in members[1:]:
             total.add(part)
             times[thread] = times.get(thread, 0) + part.time
@@ -316,10 +315,6 @@ def _wait(members: list[_Member], whose: _Whose, flags: _Flags, facts: Facts) ->
         stack=_longest_stack(here),
         on=None if runnable else facts.on(total, place.kind, {pid for pid, _ in times}),
     )
-
-
-def _copy(times: dict[_Key, int] | None) -> dict[_Key, int] | None:
-    return dict(times) if times else None
 
 
 def _longest_stack(members: Sequence[_Member]) -> Stack:

@@ -182,8 +182,8 @@ def test_doctor() -> None:
     assert able.returncode == 0, able.stdout
     assert (
         able.stdout.splitlines()[-1]
-        == "trace-offcpu, trace-oncpu, trace-wall, trace-wakeup, trace-ioctl, trace-cuda, trace-func and trace-scan "
-        "can run here"
+        == "trace-offcpu, trace-oncpu, trace-wall, trace-wakeup, trace-ioctl, trace-cuda, trace-func, trace-nccl and "
+        "trace-scan can run here"
     )
     unable = subprocess.run([*OTHER_USER, *command], capture_output=True, text=True, env=environment(), check=False)
     assert unable.returncode == 1

@@ -198,7 +198,8 @@ def test_a_gap_is_found_with_the_thread_that_it_waits_for(trace: Trace) -> None:
     main = row_of(found, traced.truth["pid"])
     mine = phases(found)
     mine = mine[mine["thread"] == main]
-    long = np.flatnonzero((mine["end"] - mine["begin"] >= gap * 9 // 10) & np.isin(mine["state"], BLOCKED_PHASES))
+    # It begins later if the main thread waits for a core once it has made the thread.
+    long = np.flatnonzero((mine["end"] - mine["begin"] >= gap // 2) & np.isin(mine["state"], BLOCKED_PHASES))
     gaps = [i for i in long.tolist() if "next_epoch" in names(found, int(mine["stack"][i]))]
     assert len(gaps) == len(found.created) == epochs
     for i, made in zip(gaps, found.created, strict=True):

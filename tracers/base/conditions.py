@@ -38,7 +38,8 @@ _HEADS = (("environ", _ENVIRONMENT), ("cmdline", _COMMAND_LINE))
 _VALUE = 40
 """Bytes of a variable's value that are kept."""
 _GRACE, _SHARE = 0.2, 0.03
-"""Maximum time spent examining processes: seconds, plus a share of the trace's time."""
+"""Maximum CPU time spent examining processes: seconds, plus a share of the trace's time. A wait for a process that does
+not answer costs nothing, and `client` limits it: after one, the others are examined nevertheless."""
 _FINAL = 0.5
 """Maximum seconds for the last look at all processes."""
 _REFRESH = 0.5
@@ -97,10 +98,10 @@ class Conditions:
         """Examines a process that is new or began another program. If there is no time for it, known values stay."""
         if self._is_spent():
             return
-        begin, is_new = time.monotonic(), pid not in self._known
+        begin, is_new = time.thread_time(), pid not in self._known
         if self._look(pid) and is_new:
             self._alive.append(pid)
-        self._spent += time.monotonic() - begin
+        self._spent += time.thread_time() - begin
 
     def look_soon(self, pids: Iterable[int]) -> None:
         """Examines unknown processes that are added together, as time permits: a host has thousands."""

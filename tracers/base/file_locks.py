@@ -7,26 +7,30 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Container, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import attrgetter
 
-from ...converters.model.file_locks import FCNTL, OPEN_FILE, FileLock
+from ...converters.model.file_locks import FCNTL, OPEN_FILE, READ, FileLock, LockAsker
+from ...converters.model.remarks import Comment
 from . import procfs
-from .lock_table import NOT_TOLD, Blocked, Lock, Refused, blocked_in, refused_in
+from .lock_table import NOT_TOLD, Blocked, Lock, Refused, blocked_in, refused_in, with_others
 from .neighbours import named
-from .open_files import holders, opened
+from .open_files import holders, opened, path_of
 
 TABLE = "/proc/locks"
 _BYTES = 1 << 20
-"""Size of the table that is read: later locks are left out."""
+"""Size of the table that is read: later locks are left out, and that is told."""
 _SOON, _SELDOM = 0.25, 1.0
 """Seconds between two looks: while somebody waits, and else."""
-_RECENT = 1_000_000_000
+_RECENT = 1_250_000_000
 """ns in which a process that was refused a lock still waits for it, unless it has it by then: many sleep for a second
-before they ask again."""
+before they ask again, and that takes a little longer."""
 _SHARE = 0.02
 """Maximum share of time spent looking: while the kernel writes the table, nobody takes or gives back a lock."""
 _MOST = 1024
 """Pairs of a process that waits and an owner."""
+_THREADS = 512
+"""Threads of a process that ask for a lock."""
 _FILES = 64
 """Files whose paths are looked for."""
 _CANDIDATES = 64
@@ -46,6 +50,7 @@ class _Seen:
     name: str = ""
     """Name of the process that waits."""
     owner: str = ""
+    others: int = 0
 
 
 _Key = tuple[int, int, str, int, int]
@@ -70,6 +75,8 @@ class FileLocks:
         takes the requests that were refused since the last call."""
         self._traced, self._is_on, self._refused = traced, looks, refused
         self._requests: list[Refused] = []
+        self._recent: dict[Lock, Refused] = {}
+        """The last request for each lock that is recent."""
         self._seen: dict[_Key, _Seen] = {}
         self._looks: list[int] = []
         """Times of the looks: CLOCK_MONOTONIC ns."""
@@ -77,13 +84,16 @@ class FileLocks:
         self._sharers: dict[tuple[str, int, int], set[int]] = {}
         self._crowds: dict[_Part, tuple[int, int]] = {}
         """Looks at which somebody waited for a lock, and how many waits there were, added up."""
-        self._numbers: Counter[tuple[int, str, int, int]] = Counter()
-        """Requests that were refused, by pid, kind, device and inode."""
+        self._numbers: dict[tuple[int, str, int, int], dict[int, LockAsker]] = {}
+        """Requests that were refused, by pid, kind, device and inode, and then by thread."""
+        self._asked: dict[tuple[int, str, int, int, int], int] = {}
+        """Times of the last ones: CLOCK_MONOTONIC ns."""
         self._waiters: dict[tuple[int, int], int] = {}
         """Processes that wait for locks of open files, by the file."""
         self._next = self._until = 0.0
         self._thread: threading.Thread | None = None
         self._read: tuple[int, bytes, float] | None = None
+        self._was_cut = False
 
     def poll(self) -> None:
         """Takes in a look that is done, and begins the next one when it is due. To be called often."""
@@ -110,9 +120,24 @@ class FileLocks:
         until = time.monotonic() + _SEARCH
         for seen in [each for each in self._seen.values() if each.last == last]:
             lock = seen.lock
-            path, key = self._paths.get((lock.device, lock.inode), ""), _file_of(lock)
+            path, key = self._path_of(lock, until), _file_of(lock)
             if path and lock.kind != FCNTL and key not in self._sharers and time.monotonic() < until:
                 self._sharers[key] = holders(lock, path, procfs.pids(), until)
+
+    def _path_of(self, lock: Lock, until: float) -> str:
+        """Path of the file; if who took the lock has ended, or is not told, as those opened it who have it now."""
+        key = lock.device, lock.inode
+        is_inherited = lock.kind == OPEN_FILE if lock.pid == NOT_TOLD else not procfs.comm(lock.pid)
+        if not self._paths.get(key) and is_inherited and lock.kind != FCNTL:
+            # Who inherited it is often younger than who took it, and seldom much so.
+            likely = sorted(procfs.pids(), key=lambda pid: (pid < lock.pid, abs(pid - lock.pid)))
+            self._paths[key] = path_of(lock, likely, until)
+        return self._paths.get(key, "")
+
+    def remarks(self) -> list[Comment]:
+        """Remarks on what was not seen."""
+        told = f"{TABLE} is longer than {_BYTES >> 20} MiB: who has later locks, or waits for them, was not seen"
+        return [told] if self._was_cut else []
 
     def next(self) -> None:
         """Begins an interval: what was seen before it is of another profile."""
@@ -120,6 +145,8 @@ class FileLocks:
         self._looks.clear()
         self._crowds.clear()
         self._numbers.clear()
+        self._asked.clear()
+        self._was_cut = False
 
     def waited(self) -> dict[tuple[int, int], int]:
         """Time in ns for which processes were seen to wait for locks, at the last look, too: by their pid, and that of
@@ -154,6 +181,9 @@ class FileLocks:
             name = named({owner: procfs.comm(owner)}).get(owner, "")
         elif not seen.owner:
             ended = owner != NOT_TOLD
+        # The kernel does not tell who has taken one: each may have taken its own.
+        may_be_own = kind == OPEN_FILE and seen.lock.access == READ
+        asked = self._numbers.get((waiter, kind, device, inode), {})
         return FileLock(
             kind,
             seen.name,
@@ -161,7 +191,7 @@ class FileLocks:
             name,
             owner,
             ended,
-            len(having - {owner}),
+            0 if may_be_own else len(having - {owner}),
             self._paths.get((device, inode), ""),
             device,
             inode,
@@ -173,7 +203,9 @@ class FileLocks:
             max(seen.first - began, 0),
             max(seen.last - began, 0),
             *self._crowds.get(_part_of(seen.lock), (0, 0)),
-            self._numbers[waiter, kind, device, inode],
+            sum(each.requests for each in asked.values()),
+            [replace(asked[tid]) for tid in sorted(asked)],
+            len(having - {owner}) if may_be_own else seen.others,
         )
 
     def _look(self) -> None:
@@ -188,10 +220,10 @@ class FileLocks:
             return
         (at, text, cost), self._read = self._read, None
         self._looks.append(at)
-        for request in self._requests:
-            self._count(request)
+        self._was_cut |= len(text) >= _BYTES
+        self._add_requests(at - _RECENT)
         self._until = time.monotonic() + _SLICE
-        blocked = self._resolved(blocked_in(text)) + refused_in(text, self._requests, at - _RECENT)
+        blocked = with_others(text, self._resolved(blocked_in(text)) + refused_in(text, self._recent.values()))
         wait = False
         crowds: Counter[_Part] = Counter()
         for each in blocked:
@@ -203,7 +235,7 @@ class FileLocks:
 
     def _add(self, each: Blocked, at: int) -> bool:
         """Returns whether it is of a traced process."""
-        waiter, owner = each
+        waiter, owner, others = each
         is_traced = self._traced is None or waiter.pid in self._traced
         key = waiter.pid, owner.pid, owner.kind, owner.device, owner.inode
         seen = self._seen.get(key)
@@ -215,13 +247,31 @@ class FileLocks:
         if is_traced:
             self._find_path(waiter, owner)
         if seen.last != at or not seen.times:  # several threads of a process may wait
-            seen.last, seen.times = at, seen.times + 1
+            seen.last, seen.times, seen.others = at, seen.times + 1, others
         return is_traced
+
+    def _add_requests(self, since: int) -> None:
+        """``since``: CLOCK_MONOTONIC ns; requests are no longer recent before it."""
+        for request in self._requests:
+            self._count(request)
+        latest = sorted((*self._recent.values(), *self._requests), key=attrgetter("at"))[-_MOST:]
+        self._recent = {each.wish: each for each in latest if each.at >= since}
 
     def _count(self, request: Refused) -> None:
         key = request.wish.pid, *_file_of(request.wish)
-        if key in self._numbers or len(self._numbers) < _MOST:
-            self._numbers[key] += request.number
+        if key not in self._numbers and len(self._numbers) == _MOST:
+            return
+        threads = self._numbers.setdefault(key, {})
+        if request.tid not in threads and len(threads) == _THREADS:
+            return
+        asker = threads.setdefault(request.tid, LockAsker(request.tid, 0))
+        asker.requests += request.number
+        of_thread = (*key, request.tid)
+        last = self._asked.get(of_thread, 0)
+        if 0 < request.at - last <= _RECENT:
+            asker.gaps += request.number
+            asker.gaps_ns += request.at - last
+        self._asked[of_thread] = request.at
 
     def _add_crowds(self, crowds: Counter[_Part]) -> None:
         for part, waiting in crowds.items():
@@ -240,7 +290,7 @@ class FileLocks:
         """Processes that wait; for the lock of an open file, of which the kernel tells no process, the only traced one
         that has the file open without having the lock."""
         found = []
-        for waiter, owner in blocked:
+        for waiter, owner, _ in blocked:
             if waiter.pid:
                 found.append(Blocked(waiter, owner))
             elif waiter.kind == OPEN_FILE and (pid := self._waiter_of(waiter)):

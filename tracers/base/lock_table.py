@@ -43,33 +43,54 @@ class Blocked(NamedTuple):
 
     waiter: Lock
     owner: Lock
+    others: int = 0
+    """Number of other processes with locks of their own that are in its way, too: see `with_others`."""
 
 
 class Refused(NamedTuple):
-    """Requests for a lock that a process has made in vain, without waiting."""
+    """Requests for a lock that a thread has made in vain, without waiting."""
 
     wish: Lock
     number: int
     at: int
     """Time of the last one: CLOCK_MONOTONIC ns."""
+    tid: int
 
 
-def refused_in(text: bytes, requests: Iterable[Refused], since: int) -> list[Blocked]:
-    """Processes whose requests were refused since this time (CLOCK_MONOTONIC ns), with who has a lock that is in the
-    way; `NOT_TOLD` if nobody has one any more. Who has got it meanwhile is left out."""
-    wishes = [each.wish for each in requests if each.at >= since]
-    files = {(wish.device, wish.inode) for wish in wishes}
-    locks: dict[tuple[int, int], list[Lock]] = {file: [] for file in files}
-    for line in text.split(b"\n")[:-1] if wishes else ():
-        words = line.split(maxsplit=8)
-        if len(words) > 1 and words[1] != _ARROW and (lock := lock_of(words[1:])):
-            locks.get((lock.device, lock.inode), []).append(lock)
+def refused_in(text: bytes, requests: Iterable[Refused]) -> list[Blocked]:
+    """Processes whose requests were refused, with who has a lock that is in the way; `NOT_TOLD` if nobody has one any
+    more. Who has got it meanwhile is left out."""
+    wishes = [each.wish for each in requests]
+    locks = _locks_on(wishes, text)
     found = []
     for wish in wishes:
         others = [each for each in locks[wish.device, wish.inode] if _is_in_the_way(each, wish)]
         if not any(each.pid == wish.pid for each in others):
             found.append(Blocked(wish, others[0] if others else wish._replace(pid=NOT_TOLD)))
     return found[:MOST]
+
+
+def with_others(text: bytes, blocked: Iterable[Blocked]) -> list[Blocked]:
+    """Processes that wait, with the numbers of others whose locks are in the way: of those that read, each has one."""
+    pairs = list(blocked)
+    locks = _locks_on([each.waiter for each in pairs], text)
+    found = []
+    for each in pairs:
+        waiter, owner, _ = each
+        pids = {lock.pid for lock in locks[waiter.device, waiter.inode] if _is_in_the_way(lock, waiter)}
+        found.append(each._replace(others=len(pids - {waiter.pid, owner.pid, NOT_TOLD})))
+    return found
+
+
+def _locks_on(wishes: Iterable[Lock], text: bytes) -> dict[tuple[int, int], list[Lock]]:
+    """Locks that somebody has on the files that are wished for, by device and inode."""
+    locks: dict[tuple[int, int], list[Lock]] = {(wish.device, wish.inode): [] for wish in wishes}
+    files = {b"%02x:%02x:%d" % (device >> 20, device & 0xFFFFF, inode) for device, inode in locks}
+    for line in text.split(b"\n")[:-1] if files else ():
+        words = line.split(maxsplit=8)
+        if len(words) > 5 and words[1] != _ARROW and words[5] in files and (lock := lock_of(words[1:])):
+            locks[lock.device, lock.inode].append(lock)
+    return locks
 
 
 def _is_in_the_way(lock: Lock, wish: Lock) -> bool:

@@ -58,21 +58,30 @@ def opened(pid: int, device: int, inode: int) -> Opened | None:
 
 
 def holders(lock: Lock, path: str, pids: Iterable[int], until: float) -> set[int]:
-    """Processes with an open file of this path that has the lock: several if it was inherited. ``until``: when, by the
-    monotonic clock, the search ends."""
+    """Processes with an open file of this path that has the lock: several if it was inherited. That others have taken
+    the same lock is told apart by the process that took it, but of locks of open files, of which the kernel tells none.
+    ``until``: when, by the monotonic clock, the search ends."""
     found = set()
     for pid in pids:
         if time.monotonic() >= until:
             break
         wanted = [number for number, name in _regular(pid) if name == path]
         for _, text in _infos(pid, [(number, path) for number in wanted]):
-            if any(_same(each, lock) for each in _locks(text)):
+            if lock in _locks(text):
                 found.add(pid)
     return found
 
 
-def _same(one: Lock, other: Lock) -> bool:
-    return one.kind == other.kind and (one.device, one.inode, one.first) == (other.device, other.inode, other.first)
+def path_of(lock: Lock, pids: Iterable[int], until: float) -> str:
+    """Path of an open file that has the lock, as the first of these processes opened it that has it; "" if none has.
+    ``until``: when, by the monotonic clock, the search ends."""
+    for pid in pids:
+        if time.monotonic() >= until:
+            break
+        for path, text in _infos(pid, _regular(pid)):
+            if lock in _locks(text):
+                return path
+    return ""
 
 
 def _regular(pid: int) -> list[tuple[int, str]]:

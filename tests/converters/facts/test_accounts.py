@@ -9,6 +9,7 @@ from stallscope.converters.facts.accounts import with_one_account_each
 from stallscope.converters.facts.contention import contention_of
 from stallscope.converters.facts.gil import gil_shares
 from stallscope.converters.model import Profile, ThreadTimes
+from stallscope.converters.model.file_locks import LockAsker
 from stallscope.converters.model.gil import GilThread, GilTimes
 from stallscope.converters.model.neighbours import Neighbour
 from stallscope.converters.model.processes import CpuLimit, ProcessTimes
@@ -93,7 +94,10 @@ def test_where_a_thread_was_created_is_known_of_the_whole_account() -> None:
 
 
 def test_looks_at_locks_on_files_are_added_up() -> None:
-    one, two = replace(SEEN, seen=3, looks=4), replace(SEEN, seen=5, looks=5)
+    one = replace(SEEN, seen=3, looks=4, requests=5, askers=[LockAsker(1, 2), LockAsker(2, 3, 1, 9)])
+    two = replace(SEEN, seen=5, looks=5, requests=4, askers=[LockAsker(2, 4, 2, 5)])
     other = replace(SEEN, owner_pid=8)
     profile = with_one_account_each(Profile([], file_locks=[one, other, two]))
     assert [(each.owner_pid, each.seen, each.looks) for each in profile.file_locks] == [(9, 8, 9), (8, 10, 10)]
+    assert profile.file_locks[0].requests == 9
+    assert profile.file_locks[0].askers == [LockAsker(1, 2), LockAsker(2, 7, 3, 14)]

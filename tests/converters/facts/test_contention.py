@@ -58,6 +58,22 @@ def test_a_process_that_lived_for_a_part_wants_cores_in_that_part() -> None:
     assert (one(made).wanted, one(made).used) == (4, 0.2)
 
 
+@pytest.mark.parametrize(("executed", "number"), [(True, 1), (False, 10)])
+def test_a_process_that_executes_one_program_after_the_other_wants_cores_all_the_time(
+    executed: bool, number: int
+) -> None:
+    """Accounts of one main thread, or else of ten threads that lived at the same time."""
+    made = profile()
+    process(made, 7, "exe")
+    threads(made, 7, "exe", "exe", 10, wall=SECOND, on_cpu=SECOND // 2, runnable=SECOND // 4)
+    threads(made, 7, "exe", "worker", 20, wall=SECOND, runnable=SECOND // 8)
+    for times in made.threads[1:10] if executed else ():
+        times.tid = 7
+    found = one(made)
+    assert (found.span, found.wanted, found.processes) == (SECOND * 10 // number, number, 1)
+    assert found.threads == 30
+
+
 def test_processes_that_are_added_up_want_cores_over_the_whole_trace() -> None:
     """Nobody knows which of 1,000 processes of 20 ms lived at the same time."""
     made = profile()

@@ -7,7 +7,7 @@ from file_lock_profiles import SEEN
 from stallscope.converters.facts.wait_kinds import LOCK, PEER
 from stallscope.converters.facts.wait_kinds import SLEEP as SLEEPS
 from stallscope.converters.model import Profile, Stack
-from stallscope.converters.model.file_locks import FileLock
+from stallscope.converters.model.file_locks import FileLock, LockAsker
 from stallscope.converters.phrases.sentences import Sentences
 from stallscope.converters.rules.held_up import find
 from summary_profiles import READ, SECOND, SLEEP, Tracee, empty, facts_of
@@ -58,3 +58,81 @@ def test_who_sleeps_between_two_requests_waits_for_the_lock() -> None:
 )
 def test_others_sleep_for_something_else(profile: Profile, expected: str) -> None:
     assert kind(profile) == expected
+
+
+def asked_by(*askers: tuple[int, int], inode: int = 99) -> FileLock:
+    """Threads, and how often each was refused the lock."""
+    made = [LockAsker(tid, requests) for tid, requests in askers]
+    return replace(SEEN, requests=sum(requests for _, requests in askers), askers=made, inode=inode)
+
+
+def threads(*locks: FileLock, sleeps: tuple[int, ...] = (100, 100)) -> list[str]:
+    """Kinds of waits of a process's threads that sleep so many times, all in the same place."""
+    profile = empty()
+    for number, waits in enumerate(sleeps):
+        Tracee(profile, 1, "app", 1 + number, "app").wait(SLEEP, "interruptible", 10 * SECOND, waits)
+    profile.file_locks = list(locks)
+    facts = facts_of(profile)
+    return [place.kind for number in range(len(sleeps)) for place in facts.waits_of((1, 1 + number))]
+
+
+def test_only_the_thread_that_asks_waits_for_the_lock() -> None:
+    assert threads(asked_by((2, 100))) == [SLEEPS, LOCK]
+    assert threads(asked_by((1, 100), (2, 100))) == [LOCK, LOCK]
+    assert threads(asked_by((1, 60)), asked_by((1, 40), (2, 40), inode=98)) == [LOCK, SLEEPS]
+
+
+def test_of_old_captures_the_only_thread_that_sleeps_as_often_has_asked() -> None:
+    assert threads(refused(100)) == [SLEEPS, SLEEPS]
+    assert threads(refused(100), sleeps=(100, 3, 200)) == [LOCK, SLEEPS, SLEEPS]
+
+
+@pytest.mark.parametrize(
+    ("requests", "sleeps", "expected"), [(5, 6, LOCK), (4, 5, LOCK), (3, 4, SLEEPS), (4, 6, SLEEPS), (5, 9, SLEEPS)]
+)
+def test_a_thread_that_asks_once_a_second_waits_too(requests: int, sleeps: int, expected: str) -> None:
+    assert threads(asked_by((1, requests)), sleeps=(sleeps,)) == [expected]
+
+
+MS = 1_000_000
+
+
+def at_times(requests: int, gap: int, *, gaps: int = 50, sleeps: int = 1000) -> Profile:
+    """A thread that sleeps for 10 ms again and again, and was refused a lock so many times, so many ns apart."""
+    profile = asking(replace(SEEN, requests=requests, askers=[LockAsker(1, requests, gaps, gaps * gap)]), waits=sleeps)
+    assert profile.samples[0].values[0] == sleeps * 10 * MS
+    return profile
+
+
+def test_a_lock_that_others_have_for_a_part_of_the_time() -> None:
+    places = facts_of(at_times(600, 10 * MS)).waits_of((1, 1))
+    assert {place.kind: (total.time, total.count) for place, total in places.items()} == {
+        LOCK: (6 * SECOND, 600),
+        SLEEPS: (4 * SECOND, 400),
+    }
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        at_times(600, 20 * MS),  # it asks before every other sleep
+        at_times(600, 5 * MS),
+        at_times(600, 10 * MS, gaps=9),
+        at_times(400, 10 * MS),  # seldom
+    ],
+)
+def test_a_thread_that_asks_at_times_sleeps_for_something_else(profile: Profile) -> None:
+    assert kind(profile) == SLEEPS
+
+
+def test_who_has_it_then_is_told() -> None:
+    """Holders: one for the first 2 s, and one from the third second on."""
+    profile = at_times(700, 10 * MS)
+    (lock,) = profile.file_locks
+    second = replace(lock, owner="second", owner_pid=12, seen=14, looks=20, first_seen=3 * SECOND)
+    profile.file_locks = [replace(lock, seen=4, looks=20, last_seen=2 * SECOND), second]
+    facts = facts_of(profile)
+    (verdict,) = find(facts)
+    said = Sentences(facts).of(verdict)
+    assert said.startswith("70.0 % of the time of the main thread of app is blocked on the lock of a file in main")
+    assert said.endswith("; second (pid 12, not traced) has the lock of /srv/db.lock at 14 of 18 looks.")

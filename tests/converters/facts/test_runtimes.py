@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.converters.facts.runtimes import is_parked, of_go_library
+from stallscope.converters.facts.runtimes import is_parked, of_go_library, parked_in
 from stallscope.converters.facts.stacks import Stacks
 from stallscope.converters.facts.wait_kinds import LOCK, THREAD, WORK
 from stallscope.converters.facts.wait_sites import site
@@ -196,3 +196,16 @@ def test_a_server_of_a_file_system_waits_for_requests() -> None:
     read = (*user(EXE, "serve"), *user(LIBC, "read"), *kernel("ksys_read", "vfs_read", "fuse_dev_do_read"))
     assert wait_of(read, "interruptible").kind == "work"
     assert wait_of((*read[:-1], *kernel("request_wait_answer")), "interruptible").kind == "held"
+
+
+@pytest.mark.parametrize(
+    ("path", "parked"),
+    [
+        ("/usr/lib/x86_64-linux-gnu/libfuse3.so.3.14.0", "fuse_session_loop_mt"),
+        ("/usr/lib/libfuse.so.2", "fuse_session_loop_mt"),
+        ("/opt/app/libfuser.so", ""),
+        ("/opt/app/server", ""),
+    ],
+)
+def test_the_main_thread_of_a_fuse_file_system(path: str, parked: str) -> None:
+    assert parked_in(Frame("fuse_session_loop_mt", module=Module(path))) == parked

@@ -5,6 +5,7 @@ from stallscope.converters.facts.server_waits import OF_SERVERS, server_of
 from stallscope.converters.facts.wait_kinds import HELD
 from stallscope.converters.model import Stack
 from stallscope.converters.model.wait_objects import FILE, FUSE_SERVER, LABEL, NFS_SERVER, WaitObject
+from stallscope.converters.phrases.wait_objects import on
 from summary_profiles import EXE, LIBC, SECOND, Tracee, empty, facts_of, kernel, user
 
 RPC = ("nfs4_call_sync_sequence", "rpc_run_task", "rpc_execute", "__rpc_execute", "out_of_line_wait_on_bit")
@@ -27,9 +28,14 @@ def kind(stack: Stack) -> str:
         ((*OPENS, "nfs4_do_open", "nfs4_handle_exception", "nfs4_delay_killable", "schedule_timeout"), NFS_SERVER),
         ((*OPENS, "fuse_lookup", "__fuse_simple_request", "request_wait_answer"), FUSE_SERVER),
         (("__x64_sys_read", "fuse_get_req"), FUSE_SERVER),
+        ((*OPENS, "fuse_open", "invalidate_inode_pages2_range", "__folio_lock", "io_schedule"), FILE),
+        (("do_sys_ftruncate", "fuse_setattr", "truncate_pagecache", "__folio_lock", "folio_wait_bit_common"), FILE),
         # What the kernel itself does in these file systems:
         (("__x64_sys_read", "nfs_file_read", "nfs_start_io_read", "rwsem_down_read_slowpath"), ""),
         (("__x64_sys_read", "fuse_file_read_iter", "inode_lock", "rwsem_down_write_slowpath"), ""),
+        ((*OPENS, "fuse_open", "inode_lock", "rwsem_down_write_slowpath"), ""),
+        ((*OPENS, "ext4_file_open", "invalidate_inode_pages2_range", "__folio_lock"), ""),
+        (("fuse_dev_do_read", "fuse_copy_do", "exc_page_fault", "filemap_fault", "__folio_lock"), ""),  # its own file
         (("__x64_sys_read", "fuse_dev_do_read"), ""),  # a server waits for requests
         (("ret_from_fork", "rpc_async_schedule", "worker_thread"), ""),
         ((), ""),
@@ -57,3 +63,13 @@ def test_the_file_is_told_if_it_is_known(number: int, expected: str) -> None:
     (total,) = facts.waits_of((1, 1)).values()
     found = facts.on(total, HELD, (1,))
     assert found and found.what.kind == expected
+
+
+def test_who_opens_a_file_of_which_a_page_is_being_read_waits_for_the_same_server() -> None:
+    profile = empty()
+    call = (*OPENS, "fuse_open", "invalidate_inode_pages2_range", "__folio_lock")
+    stack = (*user(EXE, "main"), *user(LIBC, "open"), *kernel(*call))
+    Tracee(profile, 1, "app", 1, "app").wait(stack, "uninterruptible", 9 * SECOND)
+    facts = facts_of(profile)
+    (total,) = facts.waits_of((1, 1)).values()
+    assert on(facts.on(total, HELD, (1,))) == " of a file on FUSE"

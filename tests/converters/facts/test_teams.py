@@ -118,6 +118,15 @@ def test_words() -> None:
     assert teams(()) == ""
 
 
+def test_teams_that_run_the_same_are_told_once() -> None:
+    made = [Team(pid, work, "libgomp", frozenset((1, 2)), 1) for pid in (1, 2, 3) for work in ("fit", "split")]
+    assert teams(made[:3]) == "They are teams of libgomp: 4 threads run fit in 2 teams, 2 run split."
+    others = [Team(1, f"f{i}", "libgomp", frozenset((1, 2)), 1) for i in (1, 2)]
+    assert teams([*made, *others]) == (
+        "They are teams of libgomp: 6 threads run fit in 3 teams, 6 run split in 3 teams, 2 run f1, 1 more team."
+    )
+
+
 def test_as_json_with_hostile_names() -> None:
     (team,) = json.loads(json.dumps(teams_json([Team(7, HOSTILE, "libgomp", frozenset((9, 8)), 3)])))
     assert (team["pid"], team["tids"], team["samples"]) == (7, [8, 9], 3)

@@ -47,6 +47,30 @@ def test_names_of_all_kinds() -> None:
     }
 
 
+FACTORY = "_ZN2v88internal7Factory20InternalizeSubStringINS0_16SeqOneByteStringENS0_6HandleE"
+HANDLE = "16is_convertible_vIT0_IT_ENS0_12DirectHandleIS6_EEEEENS4_INS0_6StringEEES7_jjb"
+
+
+@pytest.mark.parametrize(
+    ("name", "readable"),
+    [
+        ("_Z3addIiEvT_Q8integralIS0_E", "void add<int>(int)"),
+        ("_ZN1Q3addIiEEvT_Q8integralIS1_E", "void Q::add<int>(int)"),
+        (
+            f"{FACTORY}Qsr3stdE{HANDLE}",
+            "v8::internal::Factory::InternalizeSubString<v8::internal::SeqOneByteString, v8::internal::Handle>",
+        ),
+        ("_Z3addIiEvT_X8integralIS0_E", "_Z3addIiEvT_X8integralIS0_E"),
+        ("_ZQQQQQQQQ", "_ZQQQQQQQQ"),
+        ("_ZN1aQ", "_ZN1aQ"),
+    ],
+)
+def test_constraints_of_newer_compilers_are_left_out(name: str, readable: str) -> None:
+    demangler = Demangler()
+    assert demangler.demangle([name, "_Z1fv"]) == {name: readable, "_Z1fv": "f()"}
+    assert demangler.failed == 0
+
+
 def test_like_cppfilt(require: Callable[[bool, str], None]) -> None:
     tool = shutil.which("c++filt")
     require(tool is not None, "no c++filt")

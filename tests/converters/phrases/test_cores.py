@@ -178,6 +178,13 @@ def test_a_pool_that_is_made_anew() -> None:
     )
 
 
+def test_a_pool_whose_threads_have_several_names() -> None:
+    made = pools()
+    threads(made, 7, "serve", "task-7", 600, wall=MS, on_cpu=MS, creator=7, exited=True)
+    assert ": 460 threads named pool-* and 1 other name a second are created by" in told(made)[0]
+    assert len(told(made)) == 1
+
+
 @pytest.mark.parametrize(
     "given",
     [

@@ -22,6 +22,8 @@ from stallscope.converters.phrases.file_locks import cycle, having
         ({"owner_ended": True}, "all the time, from a process that took it and has ended"),
         ({"sharers": 1}, "all the time, together with 1 process that shares its open file"),
         ({"sharers": 2}, "all the time, together with 2 processes that share its open file"),
+        ({"others": 1}, "has the lock of /srv/db.lock all the time, and so has 1 other process"),
+        ({"others": 2}, "has the lock of /srv/db.lock all the time, and so have 2 other processes"),
     ],
 )
 def test_words_for_the_holder(changed: dict[str, object], words: str) -> None:

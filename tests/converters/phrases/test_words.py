@@ -126,6 +126,22 @@ def test_waits_that_were_not_counted() -> None:
     assert sentence.endswith("in main → nap (88.9 % of it in tid 5 alone).")
 
 
+@pytest.mark.parametrize(
+    ("asked_by", "told"),
+    [
+        ({2}, "for which proxy waits"),
+        ({2, 4}, "for which proxy and cache wait"),
+        ({1}, "for which other threads of app wait"),
+    ],
+)
+def test_meanwhile_behind_another_process(asked_by: set[int], told: str) -> None:
+    words = phrases(
+        thread(1, 1), thread(2, 2, process="proxy"), thread(3, 3, process="server"), thread(4, 4, process="cache")
+    )
+    cause = replace(waits("serve", "nap", kind="sleep"), threads=((3, 3),), asked_by=frozenset(asked_by))
+    assert f"; meanwhile the main thread of server, {told}, sleeps for 90.0 %" in words.sentence(waits("recv"), cause)
+
+
 def test_meanwhile_in_another_process() -> None:
     words = phrases(thread(1, 1, "a", "client"), thread(2, 2, "a", "server"))
     place = waits("main").places

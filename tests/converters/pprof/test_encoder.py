@@ -16,7 +16,7 @@ from stallscope.converters.model.asked_values import AskedValues
 from stallscope.converters.model.call_ioctls import CallIoctls
 from stallscope.converters.model.calls import BUCKETS, CallTimes
 from stallscope.converters.model.copies import Copies
-from stallscope.converters.model.file_locks import FileLock
+from stallscope.converters.model.file_locks import FileLock, LockAsker
 from stallscope.converters.model.gpus import REASONS, Gpu, GpuLimit
 from stallscope.converters.model.neighbours import Neighbour
 from stallscope.converters.model.pressure import KINDS, RESOURCES, CoreThread, Interrupts, Pressure
@@ -104,8 +104,9 @@ OBJECTS = st.builds(
     st.lists(st.builds(ObjectEnd, TEXT, UINT64), max_size=2), UINT64, mapped=st.booleans(), source=TEXT,
 )  # fmt: skip
 FILE_LOCKS = st.builds(
-    FileLock, TEXT, TEXT, UINT64, TEXT, UINT64, st.booleans(), UINT64, TEXT, *[UINT64] * 4, TEXT, *[UINT64] * 6
-)
+    FileLock, TEXT, TEXT, UINT64, TEXT, UINT64, st.booleans(), UINT64, TEXT, *[UINT64] * 4, TEXT, *[UINT64] * 7,
+    st.lists(st.builds(LockAsker, UINT64, UINT64), max_size=2), UINT64,
+)  # fmt: skip
 NEIGHBOURS = st.builds(Neighbour, TEXT, UINT64, UINT64, st.sampled_from(["", "0-3,8"]))
 
 PRESSURE = st.builds(Pressure, st.sampled_from(RESOURCES), UINT64, UINT64, UINT64, TEXT)

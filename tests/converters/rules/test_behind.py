@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from stallscope.converters.model import Module, Profile, Stack, ThreadTimes
+from stallscope.converters.model.wait_objects import LABEL, PIPE, WRITES, ObjectEnd, WaitObject
 from stallscope.converters.rules.causes import cause_of
 from stallscope.converters.rules.finding import Finding
 from stallscope.converters.rules.for_others import effects
@@ -85,3 +86,66 @@ def test_a_thread_of_its_own_that_works_is_told_first() -> None:
     profile.samples = [each for each in profile.samples if each.label("tid") != 2]
     told = cause(profile)
     assert told and told.threads == ((1, 2),)
+
+
+RECEIVE = (*user(CLIENT, "main", "fetch"), *user(LIBC, "recv"), *kernel("sk_wait_data"))
+SERVE = (*user(SERVICE, "serve"), *user(LIBC, "epoll_wait"), *kernel("do_epoll_wait", "ep_poll"))
+PROXY: Link = ("proxy-3", 3, "proxy")
+CALLER: Link = ("client-1", 1, "client")
+
+
+def through_a_proxy(*ends: tuple[Link, int], known: bool = True) -> Profile:
+    """A client that waits for a proxy, whose waits others end for so many ms of 1 s; and a server that sleeps."""
+    waits: list[tuple[int, int, int, Link, Stack]] = [
+        (1, 1, 960, PROXY, RECEIVE),
+        *((3, 3, ms, end, SERVE) for end, ms in ends),
+        (5, 6, 950, TIMER, NAP),
+        (8, 8, 950, TIMER, NAP),
+    ]
+    names = {1: "client", 3: "proxy", 5: "server", 8: "other"}
+    profile = with_extremes(
+        profile_of(*(chained(pid, tid, ms * MS, end, process=names[pid], own=own) for pid, tid, ms, end, own in waits))
+    )
+    for pid, tid in ((1, 1), (3, 3), (5, 6), (8, 8)):
+        blocked = sum(ms for _, of, ms, _, _ in waits if of == tid) * MS
+        profile.threads.append(
+            ThreadTimes(pid, names[pid], tid, names[pid], SECOND, SECOND - blocked, 0, {"interruptible": blocked})
+        )
+    profile.objects = [WaitObject(3, PIPE, does=WRITES, ends=[ObjectEnd("proxy", 3)] if known else [])]
+    profile.samples = [
+        sample._replace(labels=tuple(sorted((*sample.labels, (LABEL, 3))))) if sample.label("pid") == 1 else sample
+        for sample in profile.samples
+    ]
+    return profile
+
+
+def test_the_server_behind_a_proxy() -> None:
+    told = cause(through_a_proxy((SERVER, 700), (CALLER, 250)))
+    assert told
+    assert (told.kind, told.threads, told.asked_by) == ("sleep", ((5, 6),), {3})
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        through_a_proxy((SERVER, 400), (CALLER, 550)),  # it waits for its client
+        through_a_proxy((SERVER, 500), (OTHER, 450)),  # for two servers
+        through_a_proxy((SERVER, 700), (CALLER, 250), known=False),
+    ],
+)
+def test_a_proxy_that_waits_for_others(profile: Profile) -> None:
+    told = cause(profile)
+    assert told is None or not told.asked_by
+
+
+def test_threads_that_are_made_for_each_request() -> None:
+    """Each ends few waits; together they end most."""
+    links: list[Link] = [("server-5", 60 + i, "worker") for i in range(9)]
+    profile = through_a_proxy(*((link, 90) for link in links), (CALLER, 140))
+    samples = [chained(5, 60 + i, 100 * MS, TIMER, process="server", own=NAP) for i in range(9)]
+    profile.samples += [sample._replace(values=(*sample.values, 1, sample.values[0])) for sample in samples]
+    profile.threads += [
+        ThreadTimes(5, "server", 60 + i, "worker", 110 * MS, 10 * MS, 0, {"interruptible": 100 * MS}) for i in range(9)
+    ]
+    told = cause(profile)
+    assert told and len(told.threads) == 8  # seven have less than eight tenths of it

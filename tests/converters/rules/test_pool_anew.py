@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from processes import crowd, pools
+from processes import crowd, pools, process, threads
 from stallscope.converters.model import Profile
 from stallscope.converters.rules.pool_anew import Pool, find
 from summary_profiles import MS, SECOND, facts_of
@@ -67,3 +67,26 @@ def test_no_place_if_there_are_several_or_most_are_not_known() -> None:
     assert places(next_epoch=0.8, other=0.2) == ()
     assert places(next_epoch=0.49, unknown=0.51) == ()
     assert places(unknown=1) == ()
+
+
+def test_one_program_with_threads_of_many_names() -> None:
+    made = pools()
+    for number, name in ((1500, "evil-1"), (1000, "<b>-2"), (499, "few-1")):
+        threads(made, 7, "serve", name, number, wall=MS, on_cpu=MS // 2, creator=7, exited=True)
+    (verdict,) = find(facts_of(made))
+    assert isinstance(verdict.detail, Pool)
+    found = verdict.detail
+    assert (found.thread, found.more_names, found.threads, found.wall) == ("pool-*", 2, 6500, 10_500 * MS)
+    assert verdict.time == found.wall
+
+
+def test_several_programs() -> None:
+    made = pools()
+    process(made, 10**5, "other")
+    threads(made, 10**5, "other", "other", wall=10 * SECOND)
+    threads(made, 10**5, "other", "pool-1", 1500, wall=MS, on_cpu=MS // 2, creator=10**5, exited=True)
+    details = [verdict.detail for verdict in find(facts_of(made))]
+    assert [(each.process, each.more_names) for each in details if isinstance(each, Pool)] == [
+        ("serve", 0),
+        ("other", 0),
+    ]

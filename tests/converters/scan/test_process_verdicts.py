@@ -4,10 +4,11 @@ import pytest
 from idle_hosts import CLIENT, LOOP, Host
 from stallscope.converters.rules.ranking import judge
 from stallscope.converters.scan.process_verdicts import ProcessVerdict, idle_names, process_verdicts
-from summary_profiles import EXE, LIBC, MS, READ, SECOND, Tracee, empty, facts_of, kernel, model_case, user
+from summary_profiles import EXE, LIBC, MS, POOL, READ, SECOND, Tracee, empty, facts_of, kernel, model_case, user
 from verdict_profiles import COMPUTE, FSYNC, LOCK, one
 from wait_graphs import chained, profile_of, with_extremes
 
+SLEEPING = (*user(EXE, "main", "pause"), *user(LIBC, "clock_nanosleep"), *kernel("do_nanosleep"))
 RECV = (*user(EXE, "main", "ask"), *user(LIBC, "recv"), *kernel("__x64_sys_recvfrom", "unix_stream_read_generic"))
 
 
@@ -129,3 +130,37 @@ def test_a_process_that_hangs_is_idle_unless_it_is_known_to_be_awake() -> None:
     assert {each.name: each.kind for each in process_verdicts(facts)} == {"hangs": "idle", "cron": "idle"}
     found = process_verdicts(facts, (1, 2))
     assert {each.name: (each.kind, each.share) for each in found} == {"hangs": ("lock", 1.0), "cron": ("idle", None)}
+
+
+def with_a_server(workers: int, busy: int) -> ProcessVerdict:
+    """The row of a server whose main thread runs for ``busy`` s of 10 s, and whose ``workers`` mostly wait for it."""
+    profile = empty()
+    Tracee(profile, 1, "client", 1, "client").run(100 * MS).wait(RECV, "interruptible", 9_900 * MS, 500)
+    main = Tracee(profile, 5, "server", 5, "server").run(busy * SECOND)
+    main.wait(FSYNC, "uninterruptible", (10 - busy) * SECOND, 9)
+    for i in range(workers):
+        worker = Tracee(profile, 5, "server", 50 + i, "worker").run(2 * SECOND)
+        worker.wait(POOL, "interruptible", 8 * SECOND, 500)
+    facts = facts_of(profile)
+    rows = process_verdicts(facts, first=judge(facts).first)
+    return next(each for each in rows if each.pids == (5,))
+
+
+def test_the_row_of_who_keeps_others_waiting_is_what_the_first_sentence_tells() -> None:
+    row = with_a_server(workers=4, busy=8)
+    assert (row.kind, row.time, row.wall) == ("cpu", 8 * SECOND, 10 * SECOND)
+    assert "the main thread of server" in row.told
+
+
+def test_the_row_of_whom_the_first_sentence_does_not_tell_is_its_own() -> None:
+    """The main thread of the server does not run for long enough to be the cause."""
+    assert with_a_server(workers=4, busy=1).kind != "cpu"
+
+
+def test_who_ends_other_waits_does_not_end_a_sleep() -> None:
+    """A server sleeps, and waits for its client for the rest."""
+    host = Host().wait(7, 7, SLEEPING, 600, ("[timer]", 0, ""), each=9).wait(7, 7, RECV, 350, CLIENT, each=9)
+    host.wait(20, 20, RECV, 980, ("p7-7", 7, "t7"), each=9)
+    facts = facts_of(host.made())
+    row = next(each for each in process_verdicts(facts, first=judge(facts).first) if each.pids == (7,))
+    assert (row.kind, row.time, row.ender) == ("sleep", 600 * MS, None)

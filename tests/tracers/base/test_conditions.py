@@ -142,6 +142,7 @@ def test_looking_takes_a_small_share_of_the_time(
 
     monkeypatch.setattr(conditions, "allowed_cpus", slow)
     monkeypatch.setattr(conditions.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(conditions.time, "thread_time", lambda: clock[0])
     asked = Conditions()
     for _ in range(1000):
         clock[0] += 0.01
@@ -151,6 +152,31 @@ def test_looking_takes_a_small_share_of_the_time(
     found = asked.finish([child.pid] * 100)
     assert len(looked) <= 6
     assert found[child.pid].cpus == "0"
+
+
+@pytest.mark.parametrize("is_work", [False, True])
+def test_a_process_that_does_not_answer_hides_no_other(
+    is_work: bool, child: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does it take the time for them, as one does that is much work."""
+    clock, worked = [0.0], [0.0]
+
+    def heads(pids: list[int], names: object) -> dict[int, list[bytes | None]]:
+        if pids == [child.pid]:
+            return {child.pid: [b"OMP_NUM_THREADS=8\0", b"python\0"]}
+        clock[0] += 1
+        worked[0] += is_work
+        return {}
+
+    monkeypatch.setattr(conditions, "heads", heads)
+    monkeypatch.setattr(conditions.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(conditions.time, "thread_time", lambda: worked[0])
+    asked = Conditions()
+    asked.look(os.getpid())
+    asked.look(child.pid)
+    child.kill()
+    child.wait()
+    assert asked.finish([child.pid])[child.pid].environment == (None if is_work else {"OMP_NUM_THREADS": "8"})
 
 
 def test_many_are_looked_at_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,6 +190,7 @@ def test_many_are_looked_at_one_after_the_other(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(conditions, "allowed_cpus", slow)
     monkeypatch.setattr(conditions.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(conditions.time, "thread_time", lambda: clock[0])
     asked = Conditions()
     asked.look_soon(range(200))
     assert looked == [0, 1, 2, 3]

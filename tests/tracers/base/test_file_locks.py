@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+import struct
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
-from stallscope.converters.model.file_locks import FileLock
+from stallscope.converters.model.file_locks import FileLock, LockAsker
 from stallscope.tracers.base import file_locks
 from stallscope.tracers.base.file_locks import FileLocks
 from stallscope.tracers.base.lock_table import Lock, Refused
@@ -133,13 +136,14 @@ def test_the_only_one_that_has_the_file_open_waits_for_the_lock_of_an_open_file(
         assert looked(text, table=table, traced=dict.fromkeys(range(1 << 30, (1 << 30) + 65), 0)) == []
 
 
-def asking(at: int, number: int = 5) -> Refused:
-    return Refused(Lock("flock", "write", ME, 8 << 20 | 1, 99, 0, 0), number, at)
+def asking(at: int, number: int = 5, tid: int = ME) -> Refused:
+    return Refused(Lock("flock", "write", ME, 8 << 20 | 1, 99, 0, 0), number, at, tid)
 
 
 def test_who_asks_again_and_again_waits_too(table: Path) -> None:
-    """Requests come just before three of four looks; somebody has the lock at two of them."""
-    answers = iter([[asking(1 << 62)], [asking(1 << 62)], [asking(0)], [asking(1 << 62)]])
+    """Requests are recent at three of four looks; somebody has the lock at two of them."""
+    soon = time.monotonic_ns() + 600 * 10**9
+    answers = iter([[asking(0)], [asking(soon)], [asking(0)], []])
     look, began = FileLocks({ME: 0}, refused=lambda: next(answers)), time.monotonic_ns()
     for text in (OWNER % 1, OWNER % 1, OWNER % 1, b""):
         table.write_bytes(text)
@@ -161,7 +165,7 @@ def test_the_path_of_a_file_that_only_the_owner_has_open(table: Path, tmp_path: 
         table.write_text(f"{mine}\n")
         parts = mine.split()[5].split(":")
         wish = Lock("flock", "write", 1 << 30, int(parts[0], 16) << 20 | int(parts[1], 16), int(parts[2]), 0, 0)
-        look = FileLocks({1 << 30: 0}, refused=lambda: [Refused(wish, 1, 1 << 62)])
+        look = FileLocks({1 << 30: 0}, refused=lambda: [Refused(wish, 1, 1 << 62, 1 << 30)])
         look.finish()
         (found,) = look.found({1 << 30: 0}, 0, time.monotonic_ns())
     assert (found.owner_pid, found.path) == (ME, str(tmp_path / "lock"))
@@ -178,3 +182,102 @@ def test_for_whom_processes_wait_now(table: Path) -> None:
     table.write_bytes(b"")
     look.finish()
     assert look.waited() == {}
+
+
+def test_who_asks_once_a_second_waits_at_each_look(table: Path) -> None:
+    """Four looks within that second."""
+    table.write_bytes(OWNER % 1)
+    now = time.monotonic_ns()
+    answers = iter([[asking(now + 600 * 10**9, 1)], [], [], [asking(now + 600 * 10**9, 1)]])
+    look = FileLocks({ME: 0}, refused=lambda: next(answers))
+    for _ in range(4):
+        look.finish()
+    (found,) = look.found({ME: 0}, 0, time.monotonic_ns())
+    assert (found.owner_pid, found.seen, found.looks, found.requests) == (1, 4, 4, 2)
+
+
+def test_requests_are_counted_by_thread(table: Path) -> None:
+    table.write_bytes(OWNER % 1)
+    soon = time.monotonic_ns() + 600 * 10**9
+    answers = iter([[asking(soon, 3, 7), asking(soon, 2, 8)], [asking(soon, 4, 8)]])
+    look = FileLocks({ME: 0}, refused=lambda: next(answers))
+    look.finish()
+    look.finish()
+    (found,) = look.found({ME: 0}, 0, time.monotonic_ns())
+    assert found.requests == 9
+    assert [(each.tid, each.requests) for each in found.askers] == [(7, 3), (8, 6)]
+
+
+def test_times_between_requests_are_added_up_unless_there_was_a_pause(table: Path) -> None:
+    table.write_bytes(OWNER % 1)
+    soon = time.monotonic_ns() + 600 * 10**9
+    after = (0, 400_000_000, 1_000_000_000, 4_000_000_000)
+    answers = iter([[asking(soon + ns, 10)] for ns in after])
+    look = FileLocks({ME: 0}, refused=lambda: next(answers))
+    for _ in after:
+        look.finish()
+    (found,) = look.found({ME: 0}, 0, time.monotonic_ns())
+    assert found.askers == [LockAsker(ME, 40, 20, 1_000_000_000)]
+
+
+def test_a_table_that_was_cut_is_told(table: Path) -> None:
+    look = FileLocks({ME: 0})
+    for text, told in ((b"1" * ((1 << 20) - 1), 0), (b"1" * (1 << 20), 1), (b"", 1)):
+        table.write_bytes(text)
+        look.finish()
+        assert len(look.remarks()) == told
+    assert "is longer than 1 MiB" in str(look.remarks())
+    look.next()
+    assert look.remarks() == []
+
+
+def test_who_inherited_the_lock_that_another_one_asks_for_again_and_again(table: Path, tmp_path: Path) -> None:
+    """Processes: the taker has ended, and who asks has the file open only while it asks."""
+    path = tmp_path / "lock"
+    line = [
+        *(sys.executable, "-c"),
+        "import fcntl, os, sys; f = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX)\n"
+        "if os.fork(): os._exit(0)\nprint(os.getpid(), flush=True); input()",
+        str(path),
+    ]
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as taker:
+        assert taker.stdin and taker.stdout
+        heir = int(taker.stdout.readline())
+        taker.wait()
+        (text,) = [each for each in Path("/proc/locks").read_text().split("\n") if f" {taker.pid} " in each]
+        table.write_text(f"{text}\n")
+        major, minor, inode = text.split()[5].split(":")
+        wish = Lock("flock", "write", 1 << 30, int(major, 16) << 20 | int(minor, 16), int(inode), 0, 0)
+        asks = Refused(wish, 1, time.monotonic_ns() + 600 * 10**9, 1 << 30)
+        look = FileLocks({1 << 30: 0}, refused=lambda: [asks])
+        look.finish()
+        (found,) = look.found({1 << 30: 0}, 0, time.monotonic_ns())
+        assert (found.owner_pid, found.owner_ended, found.path, found.sharers) == (heir, True, str(path), 0)
+        assert found.owner
+        taker.stdin.close()
+
+
+def test_two_that_read_by_locks_of_open_files_may_have_one_each(table: Path, tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    lock = struct.pack("hhqqi4x", fcntl.F_RDLCK, 0, 0, 0, 0)
+    line = [
+        *(sys.executable, "-c"),
+        "import fcntl, sys; f = open(sys.argv[1]); fcntl.fcntl(f, 37, bytes.fromhex(sys.argv[2]))\n"
+        "print(flush=True); input()",
+        *(str(path), lock.hex()),
+    ]
+    path.touch()
+    with path.open() as file, subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdin and other.stdout
+        other.stdout.readline()
+        fcntl.fcntl(file, 37, lock)
+        info = Path(f"/proc/self/fdinfo/{file.fileno()}").read_text().split("lock:")[1]
+        table.write_text(f"{info.strip()}\n")
+        major, minor, inode = info.split()[5].split(":")
+        wish = Lock("OFD", "write", 1 << 30, int(major, 16) << 20 | int(minor, 16), int(inode), 0, 0)
+        asks = Refused(wish, 1, time.monotonic_ns() + 600 * 10**9, 1 << 30)
+        look = FileLocks({1 << 30: 0}, refused=lambda: [asks])
+        look.finish()
+        (found,) = look.found({1 << 30: 0}, 0, time.monotonic_ns())
+        assert (found.sharers, found.others, found.owner_pid) == (0, 1, min(ME, other.pid))
+        other.stdin.close()

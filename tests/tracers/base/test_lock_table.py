@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from stallscope.tracers.base.lock_table import MOST, Lock, Refused, blocked_in, lock_of, refused_in
+from stallscope.tracers.base.lock_table import (
+    MOST,
+    Blocked,
+    Lock,
+    Refused,
+    blocked_in,
+    lock_of,
+    refused_in,
+    with_others,
+)
 
 TABLE = b"""\
 1: FLOCK  ADVISORY  WRITE 123 08:01:99 0 EOF
@@ -94,7 +103,7 @@ HELD = b"""\
 
 
 def refused(kind: str, first: int, last: int, *, access: str = "write", pid: int = 200, inode: int = 7) -> Refused:
-    return Refused(Lock(kind, access, pid, 0xFE << 20 | 10, inode, first, last), 3, 1000)
+    return Refused(Lock(kind, access, pid, 0xFE << 20 | 10, inode, first, last), 3, 1000, pid)
 
 
 @pytest.mark.parametrize(
@@ -112,12 +121,34 @@ def refused(kind: str, first: int, last: int, *, access: str = "write", pid: int
     ],
 )
 def test_who_has_the_lock_that_was_refused(asked: Refused, owner: int) -> None:
-    ((waiter, found),) = refused_in(HELD, [asked], 1000)
+    ((waiter, found, _),) = refused_in(HELD, [asked])
     assert (waiter, found.pid) == (asked.wish, owner)
 
 
-def test_requests_of_before_and_of_who_has_the_lock_by_now_are_no_waits() -> None:
-    assert refused_in(HELD, [refused("fcntl", 120, 120)], 1001) == []
-    assert refused_in(HELD, [refused("fcntl", 120, 120, pid=124)], 1000) == []
-    assert refused_in(b"1: FLOCK\nx\n\n", [], 0) == []
-    assert len(refused_in(HELD, [refused("flock", 0, 0, pid=pid) for pid in range(300, 310 + MOST)], 0)) == MOST
+def test_requests_of_who_has_the_lock_by_now_are_no_waits() -> None:
+    assert refused_in(HELD, [refused("fcntl", 120, 120, pid=124)]) == []
+    assert refused_in(b"1: FLOCK\nx\n\n", []) == []
+    assert len(refused_in(HELD, [refused("flock", 0, 0, pid=pid) for pid in range(300, 310 + MOST)])) == MOST
+
+
+READERS = b"""1: FLOCK  ADVISORY  READ 10 fe:0a:7 0 EOF
+1: -> FLOCK  ADVISORY  WRITE 200 fe:0a:7 0 EOF
+2: FLOCK  ADVISORY  READ 11 fe:0a:7 0 EOF
+3: FLOCK  ADVISORY  READ 11 fe:0a:7 0 EOF
+4: FLOCK  ADVISORY  READ 12 fe:0a:8 0 EOF
+5: POSIX  ADVISORY  WRITE 13 fe:0a:7 0 EOF
+"""
+
+
+@pytest.mark.parametrize(
+    ("blocked", "others"),
+    [
+        (blocked_in(READERS), 1),
+        (refused_in(READERS, [refused("flock", 0, 0)]), 1),
+        (refused_in(READERS, [refused("flock", 0, 0, inode=8)]), 0),
+        (refused_in(READERS, [refused("fcntl", 0, 0)]), 0),
+    ],
+)
+def test_how_many_others_have_locks_that_are_in_the_way(blocked: list[Blocked], others: int) -> None:
+    assert blocked
+    assert [each.others for each in with_others(READERS, blocked)] == [others]

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from stallscope.tracers.base.lock_table import Lock, lock_of
-from stallscope.tracers.base.open_files import holders, opened
+from stallscope.tracers.base.open_files import holders, opened, path_of
 
 
 def lock_on(file: int) -> Lock:
@@ -51,3 +51,34 @@ def test_who_has_inherited_an_open_file_has_its_lock(tmp_path: Path) -> None:
             assert holders(lock_on(file.fileno()), str(path), pids, 0) == set()
             for each in (one, other):
                 each.stdin.close()
+
+
+def test_who_has_opened_the_file_and_taken_a_lock_of_its_own_does_not_share(tmp_path: Path) -> None:
+    """Locks of two that read."""
+    path = tmp_path / "lock"
+    line = [
+        *(sys.executable, "-c"),
+        "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, fcntl.LOCK_SH); print(flush=True); input()",
+        str(path),
+    ]
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+            assert other.stdin and other.stdout
+            other.stdout.readline()
+            pids, until = [os.getpid(), other.pid], time.monotonic() + 60
+            mine = lock_on(file.fileno())
+            assert holders(mine, str(path), pids, until) == {os.getpid()}
+            assert holders(mine._replace(pid=other.pid), str(path), pids, until) == {other.pid}
+            assert holders(mine._replace(access="write"), str(path), pids, until) == set()
+            other.stdin.close()
+
+
+def test_the_path_of_a_file_of_which_only_the_lock_is_known(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        lock, pids, until = lock_on(file.fileno()), [1 << 30, os.getpid()], time.monotonic() + 60
+        assert path_of(lock, pids, until) == str(path)
+        assert path_of(lock._replace(inode=lock.inode + 1000), pids, until) == ""
+        assert path_of(lock, pids, 0) == ""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .assemble import Naming
     from .capture import Capture
 
-_PROBES = 98
+_PROBES = 110
 """Descriptors of maps, programs and links; a measure needs one more per core."""
 
 

@@ -19,7 +19,7 @@ PROGRAMS = {
     "refused_flock": b"\0btf_trace_flock_lock_inode\0",
 }
 """Programs, with the type of the kernel's tracepoint that each is for, as its type information has it."""
-_KEY, _VALUE = struct.Struct("<QqqIIII"), struct.Struct("<QQ")
+_KEY, _VALUE = struct.Struct("<QqqIIIIII"), struct.Struct("<QQ")
 """struct refused_lock and struct refusals."""
 _FLOCK, _OPEN_FILE = 2, 1024
 """FL_FLOCK and FL_OFDLCK of include/linux/filelock.h."""
@@ -45,9 +45,9 @@ def taken(table: Map) -> list[Refused]:
 
 
 def _parsed(key: bytes, value: bytes) -> Refused:
-    inode, first, last, device, pid, flags, access = _KEY.unpack(key)
+    inode, first, last, device, pid, flags, access, tid, _ = _KEY.unpack(key)
     kind = FLOCK if flags & _FLOCK else OPEN_FILE if flags & _OPEN_FILE else FCNTL
     end = 0 if last == _END else last
     count, at = _VALUE.unpack(value)
     wish = Lock(kind, WRITE if access == _F_WRLCK else READ, pid, device, inode, first, end)
-    return Refused(wish, count, at)
+    return Refused(wish, count, at, tid)

@@ -346,6 +346,7 @@ class Session:
         remarks = [
             *self._newcomers.remarks(part.began),
             *self._scope.remarks(traced),
+            *self._file_locks.remarks(),
             *(self.intervals.remarks() if self.intervals else ()),
         ]
         return Capture(

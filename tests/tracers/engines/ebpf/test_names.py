@@ -134,6 +134,6 @@ def test_title(mains: dict[int, bytes], title: str) -> None:
 
 @pytest.mark.parametrize(("start", "cut", "creator"), [(150, 100, 8), (100, 100, 0), (150, 0, 8)])
 def test_a_thread_is_created_in_one_interval_only(start: int, cut: int, creator: int) -> None:
-    """In later ones, its account begins at the boundary."""
+    """Accounts of later intervals begin at the boundary."""
     made = profile(threads=[remaining(b"t", key=key(tid=9), start=start, since=start, cut=cut, creator=8)])
     assert [times.creator for times in made.threads] == [creator]

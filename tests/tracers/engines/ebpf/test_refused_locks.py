@@ -26,7 +26,8 @@ class Table:
 
 def entry(first: int, last: int, flags: int, access: int) -> tuple[bytes, bytes]:
     """Key and value that bpf/file_locks.bpf.c writes."""
-    return struct.pack("<QqqIIII", 99, first, last, 0xFE << 20 | 10, 7, flags, access), struct.pack("<QQ", 5, 1000)
+    key = struct.pack("<QqqIIIIII", 99, first, last, 0xFE << 20 | 10, 7, flags, access, 8, 0)
+    return key, struct.pack("<QQ", 5, 1000)
 
 
 def test_requests_are_parsed_once() -> None:
@@ -34,9 +35,9 @@ def test_requests_are_parsed_once() -> None:
     table = Table(entry(0, end, 2, 1), entry(120, 120, 0, 1), entry(0, 9, 1024, 0))
     where = 7, 0xFE << 20 | 10, 99
     assert taken(table) == [  # type: ignore[arg-type]
-        Refused(Lock("flock", "write", *where, 0, 0), 5, 1000),
-        Refused(Lock("fcntl", "write", *where, 120, 120), 5, 1000),
-        Refused(Lock("OFD", "read", *where, 0, 9), 5, 1000),
+        Refused(Lock("flock", "write", *where, 0, 0), 5, 1000, 8),
+        Refused(Lock("fcntl", "write", *where, 120, 120), 5, 1000, 8),
+        Refused(Lock("OFD", "read", *where, 0, 9), 5, 1000, 8),
     ]
     assert taken(table) == []  # type: ignore[arg-type]
 
