@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from stallscope.converters.collectives.records import FIELDS, CallTable
+from stallscope.converters.collectives.told import Trace
+from stallscope.converters.collectives.told import told as told_of
+from stallscope.converters.model.collectives import Collectives
 
 NAMES = (
     *("ncclCommInitRank", "ncclAllReduce", "ncclCommSplit", "ncclCommDestroy"),
@@ -45,3 +48,8 @@ class Table:
             row["began"], row["ended"], row["pid"], row["function"], row["made"] = began, ended, pid, function, made
             row["arguments"], row["tid"] = arguments, pid
         return CallTable(calls, NAMES, lost)
+
+
+def told(table: CallTable, trace: Trace) -> list[Collectives]:
+    """The communicators of more than one rank."""
+    return told_of(table, trace).communicators

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-from collective_calls import MS, STREAM, SYNC, Table
-from collective_profiles import MEETINGS, one_late, profile_of
-from stallscope.converters.collectives.told import Trace, told
+from collective_calls import MS, STREAM, SYNC, Table, told
+from collective_profiles import MEETINGS, one_late, pair, profile_of
+from stallscope.converters.collectives.told import Trace
 from stallscope.converters.model.collectives import Collectives
 from stallscope.converters.rules.late_rank import LateRank, find
 from stallscope.converters.summary.judging import read
@@ -62,9 +62,15 @@ def beyond(mads: float) -> bool:
     return found is not None and found.late is not None
 
 
+def of_two(share: float) -> bool:
+    found = _late(pair(last=round(share * MEETINGS)))
+    return found is not None and found.late is not None
+
+
 PINS = {
     "LATE_BEYOND": (Pin(2.9, 3.1, beyond),),
     "LATE_MOSTLY": (Pin(0.49, 0.51, mostly),),
+    "LATE_OF_TWO": (Pin(0.79, 0.81, of_two),),
     "MEETINGS": (Pin(9, 10, meet),),
     "STANDS_LEAST": (Pin(0.49, 0.51, stands_for),),
     "STANDS_STILL": (Pin(4.9, 5.1, stands),),

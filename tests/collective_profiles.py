@@ -37,6 +37,14 @@ def one_late(*, last: int = MEETINGS, late: int = 8 * MS, waited: int = SECOND, 
     return of_ranks(waiting[0], rank(1, last=last, late=late, between=spent(8 * MS)), *waiting[1:])
 
 
+def pair(*, last: int = MEETINGS) -> Collectives:
+    """Two ranks, of which rank 1 comes last to so many, by 8 ms; rank 0 waits for 4 s."""
+    late = rank(1, last=last, late=4 * MS, between=spent(8 * MS))
+    return of_ranks(
+        rank(0, last=MEETINGS - last, late=-4 * MS, waited=4 * SECOND, between=spent(0)), late, deviation=4 * MS
+    )
+
+
 def standing(*, what: str = "", size: int = 0) -> Collectives:
     """Four ranks, of which rank 1 is not in the collective of the others, or calls another one."""
     found = one_late()
@@ -57,4 +65,4 @@ def profile_of(*found: Collectives) -> Profile:
     return profile
 
 
-__all__ = ["UNKNOWN", "of_ranks", "one_late", "profile_of", "rank", "spent", "standing"]
+__all__ = ["UNKNOWN", "of_ranks", "one_late", "pair", "profile_of", "rank", "spent", "standing"]

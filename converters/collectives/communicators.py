@@ -8,18 +8,23 @@ trace are known by their processes' addresses only.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from .apart import Jobs
 from .evidence import placed
-from .meetings import Calls, Member, fit
+from .fitting import fitting
+from .meetings import Calls, Member
 from .records import OPEN, CallTable
 from .signatures import COLLECTIVE, ENDS, MAKES, MPI, WAITS, Signature, signature_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from ..model.origins import ProcessOrigin
 
 _NO_COLOR = 0xFFFFFFFF
 """NCCL_SPLIT_NOCOLOR of nccl.h, -1: the rank is in none of the new ones."""
@@ -112,32 +117,43 @@ class Communicator:
     calls: tuple[Calls, ...]
     is_known: bool
     """Whether its ranks are known, by the call that made it or by its memory. Else its members are those whose calls
-    fit: see `_fitting`."""
+    fit: see `fitting`."""
     is_whole: bool = False
     """Whether the trace has seen how it was made, and so all of its calls."""
+    is_compared: bool = True
+    """Whether it was compared with others whose ranks are not known; False: there were too many."""
 
 
-def communicators(table: CallTable) -> list[Communicator]:
-    """All communicators, those with most members first. Who fits nobody is alone."""
+def communicators(table: CallTable, origins: Mapping[int, ProcessOrigin] = MappingProxyType({})) -> list[Communicator]:
+    """All communicators, those with most members first. Who fits nobody is alone. ``origins``: by pid."""
     found = endpoints(table)
     _identify(found, table)
-    what = operations(table)
+    calls_of = _CallsOf(table)
     known: defaultdict[Hashable, list[Endpoint]] = defaultdict(list)
     for each in found:
         if each.identity:
             known[each.identity].append(each)
-    groups = [(sorted(group, key=lambda each: (each.rank, each.pid)), True) for group in known.values()]
-    groups += [(group, False) for group in _fitting([each for each in found if not each.identity], table, what)]
+    groups = [sorted(group, key=lambda each: (each.rank, each.pid)) for group in known.values()]
     made = [
         Communicator(
-            tuple(group),
-            tuple(_calls(each, table, what) for each in group),
-            is_known,
-            is_known and all(each.made != OPEN for each in group),
+            tuple(group), tuple(map(calls_of, group)), is_known=True, is_whole=all(each.made != OPEN for each in group)
         )
-        for group, is_known in groups
+        for group in groups
     ]
+    made += _fitting([each for each in found if each.rows and not each.identity], calls_of, origins)
     return sorted(made, key=lambda each: (-len(each.members), [member.pid for member in each.members]))
+
+
+def _fitting(
+    found: Sequence[Endpoint], calls_of: _CallsOf, origins: Mapping[int, ProcessOrigin]
+) -> Iterator[Communicator]:
+    """Communicators of endpoints of which nothing but the calls is known."""
+    calls = list(map(calls_of, found))
+    groups, left_out = fitting(calls, Jobs({each.pid for each in found}, origins).are_apart)
+    for group in groups:
+        members = tuple(found[place] for place in group)
+        of = tuple(calls[place] for place in group)
+        yield Communicator(members, of, is_known=False, is_compared=left_out.isdisjoint(group))
 
 
 def _identify(found: Sequence[Endpoint], table: CallTable) -> None:
@@ -170,64 +186,54 @@ def operations(table: CallTable) -> NDArray[np.int64]:
     return numbers.reshape(-1)
 
 
-def _calls(each: Endpoint, table: CallTable, what: NDArray[np.int64]) -> Calls:
-    import numpy as np
+class _CallsOf:
+    """Calls of endpoints."""
 
-    rows = np.array(each.rows, np.intp)
-    began, ended = (table.calls[name][rows].astype(np.int64) for name in ("began", "ended"))
-    has_root = [bool(of and of.peer >= 0) for of in map(signature_of, table.names)]
-    for_all = ~np.array(has_root, bool)[table.calls["function"][rows]]
-    return Calls(Member(each.pid, each.address), began, ended, what[rows], _done(each.pid, rows, table), for_all)
+    def __init__(self, table: CallTable) -> None:
+        import numpy as np
 
+        self._calls, self._what = table.calls, operations(table)
+        self._known = [signature_of(name) for name in table.names]
+        self._has_root = np.array([bool(of and of.peer >= 0) for of in self._known], bool)
+        waits = [number for number, of in enumerate(self._known) if of and of.kind == WAITS]
+        self._waits = np.flatnonzero(np.isin(table.calls["function"], waits))
+        self._waits = self._waits[np.argsort(table.calls["pid"][self._waits], kind="stable")]
+        self._pids = table.calls["pid"][self._waits]
 
-def _done(pid: int, rows: NDArray[np.intp], table: CallTable) -> NDArray[np.int64]:
-    """Times by which collectives of a process were done. Those of MPI are when the call returns; NCCL's, when a
-    wait returns that began after it, for its stream or for all of the device's."""
-    import numpy as np
+    def __call__(self, each: Endpoint) -> Calls:
+        import numpy as np
 
-    known = [signature_of(name) for name in table.names]
-    calls = table.calls[rows]
-    ended = calls["ended"].astype(np.int64)
-    done = np.full(len(rows), OPEN, np.int64)
-    waits = [number for number, of in enumerate(known) if of and of.kind == WAITS]
-    waiting = table.calls[np.isin(table.calls["function"], waits) & (table.calls["pid"] == pid)]
-    begins, ends = waiting["began"], waiting["ended"]
-    streams = np.array([-1 if (of := known[number]) is None else of.stream for number in waiting["function"]], np.int64)
-    of_stream = np.where(streams == 0, waiting["arguments"][:, 0], 0)
-    for number, of in enumerate(known):
-        mine = np.flatnonzero(calls["function"] == number)
-        if not of or not len(mine):
-            continue
-        if of.library == MPI:
-            done[mine] = ended[mine]
-            continue
-        for stream in np.unique(calls["arguments"][mine, of.stream]):
-            which = mine[(calls["arguments"][mine, of.stream] == stream) & (ended[mine] != OPEN)]
-            fit = np.flatnonzero((streams < 0) | (of_stream == stream))
-            at = np.searchsorted(begins[fit], ended[which])
-            found = at < len(fit)
-            done[which[found]] = ends[fit][at[found]]
-    return done
+        rows = np.array(each.rows, np.intp)
+        began, ended = (self._calls[name][rows].astype(np.int64) for name in ("began", "ended"))
+        for_all = ~self._has_root[self._calls["function"][rows]]
+        return Calls(Member(each.pid, each.address), began, ended, self._what[rows], self._done(each, rows), for_all)
 
+    def _done(self, each: Endpoint, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Times by which collectives of a process were done. Those of MPI are when the call returns; NCCL's, when a
+        wait returns that began after it, for its stream or for all of the device's."""
+        import numpy as np
 
-def _fitting(found: Sequence[Endpoint], table: CallTable, what: NDArray[np.int64]) -> list[list[Endpoint]]:
-    """Puts together what may be one communicator: of different processes, with the same operations in the same order,
-    at the same times. If one fits two groups, nothing tells which, and it is alone."""
-    groups: list[list[Endpoint]] = []
-    alone: list[list[Endpoint]] = []
-    for each in found:
-        if not each.rows:
-            continue
-        mine = _calls(each, table, what)
-        fits = [
-            group
-            for group in groups
-            if all(member.pid != each.pid for member in group) and fit(_calls(group[0], table, what), mine)
-        ]
-        if len(fits) == 1:
-            fits[0].append(each)
-        elif fits:
-            alone.append([each])
-        else:
-            groups.append([each])
-    return groups + alone
+        calls = self._calls[rows]
+        ended = calls["ended"].astype(np.int64)
+        done = np.full(len(rows), OPEN, np.int64)
+        begin, end = np.searchsorted(self._pids, [each.pid, each.pid + 1])
+        waiting = self._calls[self._waits[begin:end]]
+        begins, ends = waiting["began"], waiting["ended"]
+        streams = [-1 if (of := self._known[number]) is None else of.stream for number in waiting["function"]]
+        place = np.array(streams, np.int64)
+        of_stream = np.where(place == 0, waiting["arguments"][:, 0], 0)
+        for number in np.unique(calls["function"]).tolist():
+            mine = np.flatnonzero(calls["function"] == number)
+            of = self._known[number]
+            if not of:
+                continue
+            if of.library == MPI:
+                done[mine] = ended[mine]
+                continue
+            for stream in np.unique(calls["arguments"][mine, of.stream]):
+                which = mine[(calls["arguments"][mine, of.stream] == stream) & (ended[mine] != OPEN)]
+                fit = np.flatnonzero((place < 0) | (of_stream == stream))
+                at = np.searchsorted(begins[fit], ended[which])
+                found = at < len(fit)
+                done[which[found]] = ends[fit][at[found]]
+        return done

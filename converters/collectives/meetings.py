@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..facts import thresholds
@@ -106,18 +107,33 @@ def meetings(calls: Sequence[Calls], *, from_start: bool) -> Meetings:
     return Meetings(tuple(each.member for each in calls), began, ended, what, differs)
 
 
-def fit(one: Calls, other: Calls) -> bool:
-    """Whether the calls can be those of two ranks of one communicator: enough of them, with the same operations in the
-    same order, and none was done on a rank before the other one began it."""
-    return _aligned(one, other) is not None
+class Fit(Enum):
+    """Whether calls can be those of two ranks of one communicator: enough of them, with the same operations in the same
+    order, and none was done on a rank before the other one began it."""
+
+    NOT = 0
+    ONE_WAY = 1
+    SEVERAL_WAYS = 2
+    """Calls that can, but nothing tells which of them are the same meeting."""
+
+
+def compared(one: Calls, other: Calls) -> Fit:
+    """Whether the calls of two endpoints fit."""
+    found = len(_shifts(one, other))
+    return Fit.NOT if not found else Fit.ONE_WAY if found == 1 else Fit.SEVERAL_WAYS
 
 
 def _aligned(first: Calls, other: Calls) -> int | None:
-    """Number of calls that ``other`` begins after ``first``; None if none fits, or if several do. That calls are close
-    in time would be no evidence: a rank may be late by more than half of a step."""
+    """Number of calls that ``other`` begins after ``first``; None if none fits, or if several do."""
+    fits = _shifts(first, other)
+    return fits[0] if len(fits) == 1 else None
 
-    fits = []
-    for shift in range(-thresholds.RANKS_APART, thresholds.RANKS_APART + 1):
+
+def _shifts(first: Calls, other: Calls) -> list[int]:
+    """Numbers of calls that ``other`` may begin after ``first``. That calls are close in time would be no evidence: a
+    rank may be late by more than half of a step."""
+    fits: list[int] = []
+    for shift in _begins(first, other):
         begin, end = max(shift, 0), min(len(first.began), shift + len(other.began))
         if end - begin < thresholds.CALLS_FIT:
             continue
@@ -129,7 +145,35 @@ def _aligned(first: Calls, other: Calls) -> int | None:
         early |= (other.done[theirs] != OPEN) & (other.done[theirs] < begun)
         if not (early & bound).any():
             fits.append(shift)
-    return fits[0] if len(fits) == 1 else None
+    return fits
+
+
+def _begins(first: Calls, other: Calls) -> list[int]:
+    """Shifts of which the first calls fit: nearly all others are out, without a look at all calls."""
+    earlier = _places(first, other)  # the other one begins at a later call of the first one
+    later = [-shift for shift in _places(other, first) if shift]
+    return sorted([*later, *earlier])
+
+
+def _places(long: Calls, short: Calls) -> list[int]:
+    """Places in ``long`` where ``short`` may begin, up to the most that ranks are apart."""
+    import numpy as np
+
+    runs = thresholds.CALLS_FIT - 1  # the last call may be another one
+    number = min(len(long.what) - runs, thresholds.RANKS_APART + 1)
+    if number < 1 or len(short.what) <= runs:
+        return []
+    fits = np.ones(number, bool)
+    for at in range(runs):
+        place = slice(at, at + number)
+        begun, done = short.began[at], short.done[at]
+        fits &= long.what[place] == short.what[at]
+        early = (long.done[place] != OPEN) & (long.done[place] < begun)
+        if done != OPEN:
+            early |= done < long.began[place]
+        fits &= ~(early & long.for_all[place])
+    found: list[int] = np.flatnonzero(fits).tolist()
+    return found
 
 
 def _differ(one: NDArray[np.int64], other: NDArray[np.int64], done: NDArray[np.bool_]) -> bool:

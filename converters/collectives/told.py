@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..facts import thresholds
+from ..facts.collective_kinds import judged
 from ..model.collectives import UNKNOWN, CollectiveKind, CollectiveRank, Collectives, Meeting, Standing
+from ..model.states import BY_BITS, STOPPED, TRACED
 from .communicators import Communicator, communicators
 from .meetings import OPEN, Calls, Meetings, lateness, meetings
 from .queued import queued
@@ -19,14 +23,19 @@ from .signatures import NCCL, NCCL_TYPES, signature_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ..model.origins import ProcessOrigin
     from ..model.scheduling import Scheduling
     from ..model.steps import Spent
     from ..summary.steps import StepThread
 
     Times = NDArray[np.int64]
+    _Spent = tuple[Spent | None, Spent | None, Spent | None]
 
 
 _INT = 0xFFFFFFFF
+_STOPPED = [bits for bits, state in BY_BITS.items() if state in (STOPPED, TRACED)]
+_MOST_BYTES = 1 << 63
+"""No memory has as many: whoever gave such a count has no size."""
 
 
 class Trace(NamedTuple):
@@ -40,17 +49,27 @@ class Trace(NamedTuple):
     """The scheduler's events, if they were recorded."""
     ended: Collection[int] = ()
     """Processes that have ended, by id."""
+    origins: Mapping[int, ProcessOrigin] = MappingProxyType({})
+    """Origins of processes, by id, as far as they are known."""
 
 
-def told(table: CallTable, trace: Trace) -> list[Collectives]:
-    """Communicators of more than one rank, those with most members first. With the scheduler's events, what threads do
-    between meetings is told, too."""
+class Told(NamedTuple):
+    """Communicators of more than one rank, those with most members first."""
+
+    communicators: list[Collectives]
+    left_out: int = 0
+    """Communicators of processes that were not compared with others: there were too many."""
+
+
+def told(table: CallTable, trace: Trace) -> Told:
+    """Looks for communicators. With the scheduler's events, what threads do between meetings is told, too."""
     between = _Between(trace.scheduling) if trace.scheduling is not None else None
     if table.until is not None:
         trace = trace._replace(end=min(trace.end, table.until))
-    found = communicators(table)
+    found = communicators(table, trace.origins)
     behind = queued(table, found)
-    return [_told(table, each, trace, between, behind) for each in found if len(each.members) > 1]
+    made = [_told(table, each, trace, between, behind) for each in found if len(each.members) > 1]
+    return Told(made, sum(not each.is_compared for each in found))
 
 
 class _Operation(NamedTuple):
@@ -66,6 +85,8 @@ def _told(
     operations = [by_number[number] for number in found.first().tolist()]
     whole = (found.began != OPEN).all(axis=1)
     spread = found.spread()
+    kinds = tuple(_kinds(operations, found))
+    spent = partial(between.of, of_kind=_of_kind(operations, kinds)) if between else None
     first = next((row for member in of.members for row in member.rows), None)
     function = signature_of(table.names[table.calls["function"][first]]) if first is not None else None
     return Collectives(
@@ -75,8 +96,8 @@ def _told(
         int(whole.sum()),
         round(float(np.median(spread[whole]))) if whole.any() else 0,
         round(lateness(found).deviation),
-        tuple(_ranks(table, of, found, trace, between)),
-        tuple(_kinds(operations, spread)),
+        tuple(_ranks(table, of, found, trace, spent)),
+        kinds,
         tuple(_worst(operations, spread, found)),
         tuple(_meanwhile(table, of, _standing(by_number, _without(of, found, behind), trace.end), trace, between)),
         table.lost,
@@ -100,18 +121,22 @@ def _operation(table: CallTable, row: int) -> _Operation:
     if of.count < 0:
         return _Operation(of.what, 0)
     size = NCCL_TYPES.get(int(call["arguments"][of.type]) & _INT, ("", 0))[1] if of.library == NCCL else 0
-    return _Operation(of.what, int(call["arguments"][of.count]) * size if size else UNKNOWN)
+    whole = int(call["arguments"][of.count]) * size
+    return _Operation(of.what, whole if size and whole < _MOST_BYTES else UNKNOWN)
 
 
 def _ranks(
-    table: CallTable, of: Communicator, found: Meetings, trace: Trace, between: _Between | None
+    table: CallTable,
+    of: Communicator,
+    found: Meetings,
+    trace: Trace,
+    between: Callable[[int, Calls, Meetings, int], _Spent] | None,
 ) -> Iterator[CollectiveRank]:
-    late = lateness(found)
-    whole = (found.began != OPEN).all(axis=1)
-    waits = np.where(whole[:, None], found.began.max(axis=1)[:, None] - found.began, 0).sum(axis=0)
+    """``between``: see `_Between.of`."""
+    late, waits = lateness(found), _waits(found)
     for column, member in enumerate(of.members):
         thread = _thread(table, member.rows)
-        spent = between.of(thread, of.calls[column], found, column) if between else (None, None)
+        spent = between(thread, of.calls[column], found, column) if between else (None, None, None)
         yield CollectiveRank(
             member.rank,
             member.pid,
@@ -131,13 +156,44 @@ def _thread(table: CallTable, rows: Sequence[int]) -> int:
     return int(tids[int(np.argmax(numbers))])
 
 
-def _kinds(operations: Sequence[_Operation], spread: Times) -> Iterator[CollectiveKind]:
-    spreads: dict[_Operation, list[int]] = {}
-    for operation, each in zip(operations, spread.tolist(), strict=True):
-        if each != OPEN:
-            spreads.setdefault(operation, []).append(each)
-    for operation, found in sorted(spreads.items(), key=lambda entry: (-sum(entry[1]), entry[0])):
-        yield CollectiveKind(*operation, len(found), round(float(np.median(found))), max(found), sum(found))
+def _waits(found: Meetings) -> Times:
+    """ns that each rank waits for the last ones, in the meetings to which all came."""
+    whole = found.began[(found.began != OPEN).all(axis=1)]
+    waits: Times = (whole.max(axis=1, initial=0)[:, None] - whole).sum(axis=0)
+    return waits
+
+
+def _kinds(operations: Sequence[_Operation], found: Meetings) -> Iterator[CollectiveKind]:
+    spread = found.spread()
+    rows: dict[_Operation, list[int]] = {}
+    for row in np.flatnonzero(spread != OPEN).tolist():
+        rows.setdefault(operations[row], []).append(row)
+    totals = {operation: int(spread[of].sum()) for operation, of in rows.items()}
+    for operation in sorted(rows, key=lambda each: (-totals[each], each))[: thresholds.KINDS_KEPT]:
+        mine = replace(found, **{name: getattr(found, name)[rows[operation]] for name in _BY_MEETING})
+        late, spreads = lateness(mine), mine.spread()
+        yield CollectiveKind(
+            *operation,
+            late.number,
+            round(float(np.median(spreads))),
+            int(spreads.max()),
+            totals[operation],
+            tuple(late.last.tolist()),
+            tuple(map(round, late.median.tolist())),
+            tuple(_waits(mine).tolist()),
+        )
+
+
+_BY_MEETING = ("began", "ended", "what", "differs")
+"""Fields of `Meetings` with a row for each."""
+
+
+def _of_kind(operations: Sequence[_Operation], kinds: Sequence[CollectiveKind]) -> NDArray[np.bool_] | None:
+    """Whether each meeting is of the operation by which the ranks are judged; None: all of them are."""
+    kind = judged(kinds)
+    if kind is None or len(kinds) < 2:
+        return None
+    return np.array([each == (kind.what, kind.bytes) for each in operations], bool)
 
 
 def _worst(operations: Sequence[_Operation], spread: Times, found: Meetings) -> Iterator[Meeting]:
@@ -203,7 +259,8 @@ def _meanwhile(
         since = max(each.since, int(known[-1])) if len(known) else each.since
         thread = _thread(table, of.members[column].rows)
         spent = between.since(thread, since, trace.end) if between and since < trace.end else None
-        yield replace(each, since=since, has_ended=each.pid in trace.ended, meanwhile=spent)
+        stopped = between.stopped(thread, since, trace.end) if between and spent else 0
+        yield replace(each, since=since, has_ended=each.pid in trace.ended, meanwhile=spent, stopped=stopped)
 
 
 class _Between:
@@ -217,27 +274,37 @@ class _Between:
         self._scheduling, self._clocks = scheduling, ThreadClocks(scheduling)
         self._threads, self._places = Threads(scheduling.threads), StepPlaces(scheduling)
 
-    def of(self, tid: int, calls: Calls, found: Meetings, column: int) -> tuple[Spent | None, Spent | None]:
-        """Times before all meetings but the first; and before those to which this member came last."""
+    def of(self, tid: int, calls: Calls, found: Meetings, column: int, of_kind: NDArray[np.bool_] | None) -> _Spent:
+        """Times before all meetings but the first; of ``of_kind``, or of all, before those to which this member came
+        last; and before all ``of_kind``, None if it is."""
         whole = (found.began != OPEN).all(axis=1)
         nexts = np.flatnonzero(whole[1:] & whole[:-1]) + 1
         if not len(nexts):
-            return None, None
+            return None, None, None
         begin = int(np.flatnonzero(found.began[:, column] != OPEN)[0])
         done = np.where(calls.done == OPEN, calls.ended, calls.done)[nexts - 1 - begin]
         arrivals = found.began[nexts, column]
         thread = self._thread(tid, arrivals[:1])
         if thread is None:
-            return None, None
+            return None, None, None
         fit = (done >= 0) & (done <= arrivals)
-        last = fit & (found.last()[nexts] == column)
-        return thread.spent(done[fit], arrivals[fit]), thread.spent(done[last], arrivals[last])
+        mine = fit if of_kind is None else fit & of_kind[nexts]
+        last = mine & (found.last()[nexts] == column)
+        before = None if of_kind is None else thread.spent(done[mine], arrivals[mine])
+        return thread.spent(done[fit], arrivals[fit]), thread.spent(done[last], arrivals[last]), before
 
     def since(self, tid: int, begin: int, end: int) -> Spent | None:
         """Times of a thread from then on; None if it is not known."""
         window = np.array([[begin], [end]])
         thread = self._thread(tid, window[0])
         return thread.spent(*window) if thread else None
+
+    def stopped(self, tid: int, begin: int, end: int) -> int:
+        """ns for which a thread is stopped in that time."""
+        blocked = self._scheduling.blocked
+        mine = blocked[(blocked["tid"] == tid) & np.isin(blocked["state"], _STOPPED)]
+        ends = np.where(mine["end"] == OPEN, end, mine["end"])
+        return int(np.maximum(np.minimum(ends, end) - np.maximum(mine["begin"], begin), 0).sum())
 
     def _thread(self, tid: int, time: Times) -> StepThread | None:
         from ..summary.steps import StepThread

@@ -6,13 +6,17 @@ from .threshold_types import Limit, Threshold
 
 __all__ = [
     "CALLS_FIT",
+    "COMMUNICATORS_FIT",
     "COMMUNICATORS_SHOWN",
+    "KINDS_KEPT",
     "KINDS_SHOWN",
     "LATE_BEYOND",
     "LATE_MOSTLY",
+    "LATE_OF_TWO",
     "MEETINGS",
     "MEETINGS_SHOWN",
     "MOST_RANKS",
+    "PAIRS_FIT",
     "PROCESSES_FIT",
     "RANKS_APART",
     "RANKS_OUTSIDE",
@@ -23,6 +27,8 @@ __all__ = [
 
 # Which ranks meet, if that is not known.
 CALLS_FIT = Limit(4, "calls of two ranks", "Fewer may fit by chance.")
+COMMUNICATORS_FIT = Limit(2048, "communicators of processes", "To look for pairs of more takes seconds.")
+PAIRS_FIT = Limit(32_768, "pairs of communicators", "To compare more takes longer than ten seconds.")
 PROCESSES_FIT = Limit(2, "processes", "The memory of one has nothing in common with another's.")
 MOST_RANKS = Limit(65_536, "ranks of a communicator", "A larger number in its memory is something else.")
 RANKS_APART = Limit(64, "calls", "Ranks are not further apart where a trace begins.")
@@ -34,11 +40,13 @@ STANDS_LEAST = Threshold(0.5, "seconds", "A rank that is late for less has not s
 # Who is late.
 MEETINGS = Threshold(10, "meetings", "Fewer show no rank that is always late.")
 LATE_MOSTLY = Threshold(0.5, "share of the meetings", "Who comes last to fewer is one of several who take turns.")
+LATE_OF_TWO = Threshold(0.8, "share of the meetings", "Of two ranks, one comes last to half of them by chance.")
 LATE_BEYOND = Threshold(3, "times the MAD", "A lateness within that is the scatter of all ranks.")
 
 # How much is shown and kept.
 COMMUNICATORS_SHOWN = Limit(3, "communicators", "More are in the JSON.")
 KINDS_SHOWN = Limit(3, "operations", "More of a communicator are in the JSON.")
+KINDS_KEPT = Limit(1000, "operations", "More of a communicator, those of least time, are not kept.")
 RANKS_OUTSIDE = Limit(3, "ranks", "More of those that are missing in a collective are counted only.")
 MEETINGS_SHOWN = Limit(100, "meetings", "More of those with the longest spread are not in the JSON.")
 WORST_MEETINGS = Limit(1000, "meetings", "More of those with the longest spread are not kept one by one.")

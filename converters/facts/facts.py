@@ -17,6 +17,7 @@ from ..model.slices import ThreadSlices
 from ..model.steps import Steps
 from ..model.waits_for import WaitGraph
 from . import thresholds
+from .collective_names import with_names
 from .contention import Contention
 from .coordinators import coordinators
 from .gil import GilShare
@@ -97,7 +98,7 @@ class Facts:
         self.file_locks, self.group_limits = beside.file_locks, beside.group_limits
         self.objects: Objects = {**beside.objects, **OF_MEMORY, **OF_SERVERS}
         self.labels, self.origins = beside.labels, beside.origins
-        self.slices, self.collectives = beside.slices, beside.collectives
+        self.slices = beside.slices
         self.pids_moving = frozenset(pid for pid, tid in threads if (pid, tid) not in roles.still)
         self.still_pids = frozenset(pid for pid, _ in roles.still) - self.pids_moving
         """Processes in which no thread moved."""
@@ -105,6 +106,8 @@ class Facts:
         """Threads of user space; all, if only kernel threads were traced."""
         self._processes = {thread: name_pattern(times.process) for thread, times in threads.items()}
         self._names = {thread: thread_pattern(of.thread, thread[0] == thread[1]) for thread, of in threads.items()}
+        by_pid = {thread[0]: name for thread, name in self._processes.items()}
+        self.collectives = tuple(with_names(each, by_pid, self.ranks) for each in beside.collectives)
         self.process_names = {self.process_of(thread) for thread in self.own}
         self.at_work = self._pids_at_work()
         """Processes that do something."""

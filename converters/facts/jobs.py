@@ -11,11 +11,12 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..model.origins import ENVIRONMENT, IDENTITIES, SIZES, Ancestor, ProcessOrigin
+from ..model.origins import ENVIRONMENT, SIZES, Ancestor, ProcessOrigin
 from ..model.ranks import GPU, label_of, rank_of
 from . import thresholds
 from .facts import Facts
 from .identity import kernel_id
+from .job_identity import differ, identities
 from .wait_functions import COLLECTIVE
 from .wait_kinds import CHILD
 from .wait_sums import Thread
@@ -65,7 +66,7 @@ def jobs_of(facts: Facts) -> tuple[Job, ...]:
     ranks = _ranks(facts)
     groups = _Groups(facts, ranks)
     origins = facts.origins
-    groups.join(BY_IDENTITY, lambda pid: _identities(origins.get(pid)))
+    groups.join(BY_IDENTITY, lambda pid: identities(origins.get(pid)))
     groups.join(BY_PARENT, lambda pid: [_parent(facts, pid, ranks)], same_program=True)
     groups.join(BY_SOCKETS, _Connected(facts, ranks).keys, same_program=True)
     groups.join(BY_ANCESTOR, lambda pid: [each.pid for each in _above(origins.get(pid))], same_program=True)
@@ -220,7 +221,7 @@ class _Groups:
             not any(self._ranks[pid][0] in numbers for pid in second)
             and len(sizes) < 2
             and not (same_program and len(programs) > 1)
-            and not _differ([self._facts.origins[pid] for pid in both if pid in self._facts.origins])
+            and not differ([self._facts.origins[pid] for pid in both if pid in self._facts.origins])
         )
 
     def _merge(self, one: int, other: int, why: str) -> None:
@@ -229,21 +230,6 @@ class _Groups:
         if first is not second:
             first += second
             self._of.update(dict.fromkeys(second, first))
-
-
-def _identities(origin: ProcessOrigin | None) -> list[Hashable]:
-    """Values that all ranks of a job have, and no other job."""
-    values = origin.variables if origin else {}
-    return [names + tuple(values[name] for name in names) for names in IDENTITIES if all(map(values.get, names))]
-
-
-def _differ(origins: Sequence[ProcessOrigin]) -> bool:
-    """Whether the environments of some tell that they are of different jobs."""
-    for names in IDENTITIES:
-        values = ([each.variables.get(name, "") for name in names] for each in origins)
-        if len({tuple(each) for each in values if all(each)}) > 1:
-            return True
-    return False
 
 
 def _size(facts: Facts, pid: int) -> int:

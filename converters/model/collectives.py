@@ -31,7 +31,10 @@ class CollectiveRank:
     between: Spent | None = None
     """Times of its thread from the end of each meeting to its next arrival; None: events were not recorded."""
     between_late: Spent | None = None
-    """Part of that: before the meetings to which it came last."""
+    """Part of ``before``: before the meetings to which it came last."""
+    before: Spent | None = None
+    """Part of ``between``: before the meetings of the operation that `facts.collective_kinds.judged` names; None: of
+    all meetings, or in a capture of an earlier version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,13 @@ class CollectiveKind:
     """The longest of them."""
     total: int
     """Sum of all."""
+    last: tuple[int, ...] = ()
+    """Meetings of this kind to which each rank came last, in the order of the ranks; (), and so are the next ones: in a
+    capture of an earlier version."""
+    lateness: tuple[int, ...] = ()
+    """Median of each rank's arrivals after the median of all ranks; below 0 for earlier ones."""
+    waited: tuple[int, ...] = ()
+    """Time of each rank from its arrivals to those of the last ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +88,9 @@ class Standing:
     """Whether its process has ended."""
     meanwhile: Spent | None = None
     """Times of its thread since then, if it is in none; None: events were not recorded."""
+    stopped: int = 0
+    """Part of the blocked time of ``meanwhile``: stopped by a signal or a debugger; 0, too, in a capture of an earlier
+    version."""
 
 
 @dataclass(frozen=True, slots=True)

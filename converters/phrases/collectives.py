@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ..base.units import count, duration, plural, share, size
 from ..facts.identity import kernel_id
@@ -16,15 +16,17 @@ def late_rank(found: LateRank) -> str:
     """``Rank 3 of train (pid 4711) comes 41.0 ms late to 97.0 % of 812 all-reduces (256 MB) of 8 ranks: there it waits
     in load → read for 38.0 ms more than the other 7.``"""
     of = found.collectives
-    meetings = f"{plural(of.meetings, _noun(of))}{_size(of)} of {plural(len(of.ranks), 'rank')}"
+    kinds = (found.kind,) if found.kind else of.kinds
+    number = found.kind.meetings if found.kind else of.meetings
+    meetings = f"{plural(number, _noun(kinds))}{_size(kinds)} of {plural(len(of.ranks), 'rank')}"
     if found.late is None:
-        waited = sum(each.waited for each in of.ranks) // max(of.meetings, 1)
+        waited = found.waited // max(number, 1)
         return (
             f"The ranks of {of.ranks[0].process} come in turn {duration(found.by)} late (median) to {meetings}: in "
             f"each, they wait {duration(waited)} for each other, all together."
         )
     text = f"{_rank(found.late, found.number)} comes {duration(found.by)} late (median) to "
-    text += f"{share(found.late.last, of.meetings)} of {meetings}"
+    text += f"{share(found.last, number)} of {meetings}"
     return f"{text}{_why(found.excess, len(of.ranks) - 1)}."
 
 
@@ -43,14 +45,14 @@ def _why(excess: Excess | None, others: int) -> str:
     return f": before, {does}{where} for {duration(excess.more)} more than {than}"
 
 
-def _noun(of: Collectives) -> str:
-    """The operation of most meetings, if it is nearly the only one."""
-    names = {kind.what for kind in of.kinds}
+def _noun(kinds: Sequence[CollectiveKind]) -> str:
+    """The operation of all these meetings, if there is one."""
+    names = {kind.what for kind in kinds}
     return names.pop() if len(names) == 1 else "collective"
 
 
-def _size(of: Collectives) -> str:
-    sizes = {kind.bytes for kind in of.kinds}
+def _size(kinds: Sequence[CollectiveKind]) -> str:
+    sizes = {kind.bytes for kind in kinds}
     (each,) = sizes if len(sizes) == 1 else (UNKNOWN,)
     return f" ({size(each)})" if each > 0 else ""
 
@@ -111,11 +113,12 @@ def _instead(each: Standing) -> str:
     if not each.number:
         return "has called none"
     spent = each.meanwhile
-    return f"has not come since its collective {each.number}{f': {does(spent)}' if spent else ''}"
+    return f"has not come since its collective {each.number}{f': {does(spent, each.stopped)}' if spent else ''}"
 
 
-def does(spent: Spent) -> str:
-    """``for 1.90 s, it is blocked for 99.9 % of the time in forgets → nanosleep``: what it does most."""
+def does(spent: Spent, stopped: int = 0) -> str:
+    """``for 1.90 s, of which it is blocked in forgets → nanosleep for 99.9 %``: what it does most. ``stopped``: ns of
+    its blocked time."""
     wait = spent.waits[0] if spent.waits else None
     most = max((spent.on_cpu, RUNS), (spent.blocked, WAITS), (spent.runnable, QUEUED))
     frames, time = (spent.ran[0].frames if spent.ran else ()), spent.on_cpu
@@ -124,6 +127,8 @@ def does(spent: Spent) -> str:
     elif most[1] == QUEUED:
         frames, time = (), spent.runnable
     what = {RUNS: "runs", QUEUED: "waits for a core"}.get(most[1], "is blocked")
+    if most[1] == WAITS and stopped > spent.blocked - stopped:
+        what, time = "is stopped", stopped
     where = f" in {' → '.join(frames)}" if frames else ""
     return f"for {duration(spent.wall)}, of which it {what}{where} for {share(time, spent.wall)}"
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import Any
 
 from ..model.collectives import UNKNOWN, CollectiveKind, CollectiveRank, Collectives, Meeting, Standing
 from .steps import decoded_spent
 
 _MOST = 1 << 63
 _MOST_ENTRIES = 1 << 16
-_T = TypeVar("_T", CollectiveKind, Meeting)
-_SIGNED = frozenset(("late",))
+_SIGNED = frozenset(("late", "lateness"))
 _MAY_BE_UNKNOWN = frozenset(("rank", "size", "bytes", "since"))
+_LATER = {CollectiveKind: ("last", "lateness", "waited"), CollectiveRank: ("before",), Standing: ("stopped",)}
+"""Fields that captures of an earlier version lack."""
 _TEXTS = frozenset(("process", "what", "library"))
 
 
@@ -29,14 +30,15 @@ def decoded(entry: Any) -> Collectives:
     if standing and [each.pid for each in standing] != [each.pid for each in ranks]:
         raise ValueError("ranks of collectives")
     plain = {name: _plain(name, parts[name]) for name in ("library", "size", "meetings", "spread", "deviation", "lost")}
-    kinds = tuple(_flat(CollectiveKind, each) for each in _entries(parts["kinds"]))
+    kinds = tuple(_kind(each, len(ranks)) for each in _entries(parts["kinds"]))
     return Collectives(**plain, is_known=parts["is_known"], ranks=ranks, kinds=kinds, worst=worst, standing=standing)
 
 
 def _rank(entry: Any) -> CollectiveRank:
     parts = _fields(CollectiveRank, entry)
     spent: dict[str, Any] = {
-        name: None if parts[name] is None else decoded_spent(parts[name]) for name in ("between", "between_late")
+        name: None if parts.get(name) is None else decoded_spent(parts[name])
+        for name in ("between", "between_late", "before")
     }
     return CollectiveRank(**{name: _plain(name, value) for name, value in parts.items() if name not in spent}, **spent)
 
@@ -56,12 +58,18 @@ def _meeting(entry: Any) -> Meeting:
     return Meeting(**{name: _plain(name, value) for name, value in parts.items()}, arrivals=arrivals)
 
 
-def _flat(kind: type[_T], entry: Any) -> _T:
-    return kind(**{name: _plain(name, value) for name, value in _fields(kind, entry).items()})
+def _kind(entry: Any, ranks: int) -> CollectiveKind:
+    parts = _fields(CollectiveKind, entry)
+    by_rank = {name: _entries(parts.pop(name, ())) for name in _LATER[CollectiveKind]}
+    if {*map(len, by_rank.values())} not in ({0}, {ranks}):
+        raise ValueError("ranks of collectives")
+    numbers: dict[str, Any] = {name: tuple(_plain(name, each) for each in of) for name, of in by_rank.items()}
+    return CollectiveKind(**{name: _plain(name, value) for name, value in parts.items()}, **numbers)
 
 
 def _fields(kind: type[Any], entry: Any) -> dict[str, Any]:
-    if not isinstance(entry, dict) or entry.keys() != {field.name for field in fields(kind)}:
+    names = {field.name for field in fields(kind)}
+    if not isinstance(entry, dict) or not names.difference(_LATER.get(kind, ())) <= entry.keys() <= names:
         raise ValueError("collectives")
     return dict(entry)
 

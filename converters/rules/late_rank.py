@@ -10,8 +10,9 @@ from statistics import median
 from typing import NamedTuple
 
 from ..facts import thresholds
+from ..facts.collective_kinds import judged, often
 from ..facts.facts import Facts
-from ..model.collectives import UNKNOWN, CollectiveRank, Collectives
+from ..model.collectives import UNKNOWN, CollectiveKind, CollectiveRank, Collectives
 from ..model.losses import NOT_TAKEN
 from ..model.sites import Site
 from ..model.steps import Spent
@@ -44,6 +45,20 @@ class LateRank(NamedTuple):
     """Cause: what the rank does meanwhile; None: that is not known."""
     number: int = UNKNOWN
     """Number of the late rank in its communicator, or, if that is not known, in its job."""
+    kind: CollectiveKind | None = None
+    """Operation that is judged; None: all of them together."""
+    last: int = 0
+    """Meetings of this kind to which the late rank came last."""
+    waited: int = 0
+    """Time in ns that ranks wait for each other in them."""
+
+
+class _Arrival(NamedTuple):
+    """Arrivals of a rank at the meetings that are judged. Times in ns, see `CollectiveRank`."""
+
+    last: int
+    late: int
+    waited: int
 
 
 def find(facts: Facts) -> list[Verdict]:
@@ -54,23 +69,64 @@ def find(facts: Facts) -> list[Verdict]:
 def _verdict(facts: Facts, of: Collectives) -> Verdict | None:
     if of.meetings < thresholds.MEETINGS or not of.ranks:
         return None
-    waited = sum(each.waited for each in of.ranks)
+    kind = judged(of.kinds)
+    by_kind = [sum(each.waited) for each in often(of.kinds)] if kind else []
+    waited = sum(by_kind or (each.waited for each in of.ranks))
     if waited < thresholds.SIGNIFICANT * len(of.ranks) * facts.duration:
         return None
-    last = max(of.ranks, key=lambda each: (each.last, each.late))
-    others = [each.late for each in of.ranks if each is not last]
-    beyond = last.late - median(others)
-    is_one = last.last >= thresholds.LATE_MOSTLY * of.meetings and beyond > thresholds.LATE_BEYOND * of.deviation
-    late = last if is_one else None
+    arrivals = _arrivals(of, kind)
+    place = max(range(len(arrivals)), key=lambda place: (arrivals[place].last, arrivals[place].late))
+    last = of.ranks[place]
+    spread = kind.spread if kind else of.spread
+    is_one = _is_late(arrivals, place, kind.meetings if kind else of.meetings, 0 if kind else of.deviation)
+    is_one = is_one and _matters(arrivals, place, spread, facts.duration)
     number = last.rank if last.rank != UNKNOWN else facts.ranks.get(last.pid, UNKNOWN)
-    detail = LateRank(of, late, of.spread, _excess(of, last) if late else None, number)
+    detail = LateRank(
+        of,
+        last if is_one else None,
+        spread,
+        _excess(of, last) if is_one else None,
+        number,
+        kind,
+        arrivals[place].last,
+        sum(each.waited for each in arrivals),
+    )
     return Verdict(RULE, LATE_RANK, waited, 1, frozenset(each.pid for each in of.ranks), detail=detail)
+
+
+def _arrivals(of: Collectives, kind: CollectiveKind | None) -> list[_Arrival]:
+    """One for each rank, to the meetings of this kind, or to all."""
+    if kind:
+        return [_Arrival(*each) for each in zip(kind.last, kind.lateness, kind.waited, strict=True)]
+    return [_Arrival(each.last, each.late, each.waited) for each in of.ranks]
+
+
+def _is_late(arrivals: list[_Arrival], place: int, meetings: int, deviation: int) -> bool:
+    """Whether the rank at this place, which came last most often, is the one for which the others wait. Of two ranks,
+    the MAD is half of what is between them, whatever that is: how often one came last is all there is."""
+    mine = arrivals[place]
+    others = [each for number, each in enumerate(arrivals) if number != place]
+    if len(arrivals) == 2:
+        return mine.last >= thresholds.LATE_OF_TWO * meetings
+    beyond = mine.late - median(each.late for each in others)
+    middle = median(each.late for each in arrivals)
+    scatter = deviation or median(abs(each.late - middle) for each in arrivals)
+    return mine.last >= thresholds.LATE_MOSTLY * meetings and beyond > thresholds.LATE_BEYOND * scatter
+
+
+def _matters(arrivals: list[_Arrival], place: int, spread: int, length: int) -> bool:
+    """Whether the waits are for the rank at this place, or those for it matter by themselves: others may be late
+    seldom, but by more, so that it waits longer than they do."""
+    others = [each.waited for number, each in enumerate(arrivals) if number != place]
+    return arrivals[place].waited <= median(others) or (
+        spread * arrivals[place].last >= thresholds.SIGNIFICANT * length
+    )
 
 
 def _excess(of: Collectives, late: CollectiveRank) -> Excess | None:
     """The largest of what the late rank does for longer than the others."""
-    mine = late.between_late or late.between
-    others = [each.between for each in of.ranks if each is not late and each.between]
+    mine = late.between_late or late.before or late.between
+    others = [spent for each in of.ranks if each is not late and (spent := each.before or each.between)]
     if not mine or not mine.count or not others:
         return None
     return max(_parts(mine, others), key=lambda each: each.more, default=None)

@@ -48,6 +48,7 @@ def collectives_json(of: Collectives) -> dict[str, Any]:
                 "late_ns": each.late,
                 "waited_ns": each.waited,
                 "between": _spent(each.between),
+                "before": _spent(each.before),
                 "between_late": _spent(each.between_late),
             }
             for each in of.ranks
@@ -73,6 +74,7 @@ def collectives_json(of: Collectives) -> dict[str, Any]:
                 "since_ns": each.since,
                 "ended": each.has_ended,
                 "meanwhile": _spent(each.meanwhile),
+                "stopped_ns": each.stopped,
             }
             for each in of.standing
         ],
@@ -85,6 +87,9 @@ def _times(kind: dict[str, Any]) -> dict[str, Any]:
         "spread_ns": kind["spread"],
         "longest_ns": kind["longest"],
         "total_ns": kind["total"],
+        "last": list(kind["last"]),
+        "late_ns": list(kind["lateness"]),
+        "waited_ns": list(kind["waited"]),
     }
 
 

@@ -50,7 +50,7 @@ def _who(rank: CollectiveRank, place: Standing | None) -> str:
     if place and place.has_ended:
         return f"{text}: has ended"
     if place and place.meanwhile:
-        return f"{text}: has not come {printable(does(place.meanwhile))}"
+        return f"{text}: has not come {printable(does(place.meanwhile, place.stopped))}"
     wait = rank.between.waits[0] if rank.between and rank.between.waits else None
     if wait and rank.between and wait.site.frames:
         where = " → ".join(map(printable, wait.site.frames))

@@ -132,7 +132,7 @@ def _summarize(profile: Profile, chosen: Whom | None, known: Read | None) -> Sum
         kernel_threads=len(roles.kernel),
         blocking=blocking(facts.recorded.graph, waiting_for_work(roles, sums)) if facts.recorded else None,
         steps=tuple(profile.steps),
-        collectives=tuple(profile.collectives),
+        collectives=facts.collectives,
     )
     own = [process for process in summary.processes if not process.in_kernel]
     if EVENTS in names:

@@ -2,10 +2,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from stallscope.converters.collectives.meetings import OPEN, Calls, Member, fit, lateness, meetings
+from stallscope.converters.collectives.meetings import OPEN, Calls, Fit, Member, compared, lateness, meetings
 
 MS = 1_000_000
 PERIOD = 10 * MS
+
+
+def fit(one: Calls, other: Calls) -> bool:
+    return compared(one, other) is Fit.ONE_WAY
 
 
 def rank(

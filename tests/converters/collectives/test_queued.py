@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from collective_calls import COMM, DEVICE, MPI, MS, STREAM, SYNC, Table
+from collective_calls import COMM, DEVICE, MPI, MS, STREAM, SYNC, Table, told
 from stallscope.converters.collectives.communicators import communicators
 from stallscope.converters.collectives.queued import queued
-from stallscope.converters.collectives.told import Trace, told
+from stallscope.converters.collectives.told import Trace
 from stallscope.converters.model.collectives import Standing
 from stallscope.converters.summary.collective_sentences import sentences
 

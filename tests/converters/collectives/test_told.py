@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
-from collective_calls import BROADCAST, COMM, INIT, MPI, MS, STREAM, SYNC, Table
+from collective_calls import BROADCAST, COMM, INIT, MPI, MS, STREAM, SYNC, Table, told
 from scheduling_traces import rows
-from stallscope.converters.collectives.told import Trace, told
+from stallscope.converters.collectives.told import Trace
+from stallscope.converters.collectives.told import told as told_of
+from stallscope.converters.facts import thresholds
 from stallscope.converters.model.collectives import UNKNOWN, CollectiveKind, Standing
+from stallscope.converters.model.origins import ProcessOrigin
 from stallscope.converters.model.scheduling import BLOCKED, OPEN, SWITCH, THREAD, Scheduling
+from stallscope.converters.pprof.collectives import decoded
 from step_traces import BATCH
 
 NAMES = {10: "python", 11: "python\x1b[2J"}
@@ -37,7 +41,8 @@ def test_who_comes_late_and_how_long_others_wait() -> None:
         (8, 0, 0, 24 * MS),
     ]
     assert [(each.between, each.between_late) for each in found.ranks] == [(None, None)] * 3
-    assert found.kinds == (CollectiveKind("all-reduce", 4096, 8, 4 * MS, 4 * MS, 32 * MS),)
+    by_rank = (0, 8, 0), (-MS, 3 * MS, 0), (32 * MS, 0, 24 * MS)
+    assert found.kinds == (CollectiveKind("all-reduce", 4096, 8, 4 * MS, 4 * MS, 32 * MS, *by_rank),)
     assert [(each.number, each.bytes) for each in found.worst] == [(number, 4096) for number in range(1, 9)]
     assert found.worst[0].arrivals == (0, 4 * MS, MS)
     assert found.standing == ()
@@ -70,6 +75,66 @@ def test_kinds_of_most_time_first() -> None:
         ("broadcast", 1024, 1, 4 * MS),
     ]
     assert found.worst[0].what == "broadcast"
+    assert [(each.last, each.lateness, each.waited) for each in found.kinds] == [
+        ((0, 8), (-MS // 2, MS // 2), (8 * MS, 0)),
+        ((0, 1), (-2 * MS, 2 * MS), (4 * MS, 0)),
+    ]
+
+
+def test_times_before_the_operation_that_is_judged() -> None:
+    """Rank 1 is blocked for 4 ms before each all-reduce, and not before the broadcast that follows."""
+    table, end = Table(), 200 * MS
+    for pid, late in ((10, 0), (11, 4 * MS)):
+        for step in range(12):
+            at = step * 10 * MS
+            table.reduce(pid, at + late)
+            table.add(pid, at + late + 2000, SYNC, STREAM, ended=at + 5 * MS)
+            table.add(pid, at + 6 * MS, BROADCAST, 1, 2, 512, 9, 0, COMM, STREAM)
+            table.add(pid, at + 6 * MS + 2000, SYNC, STREAM, ended=at + 9 * MS)
+    scheduling = Scheduling(end, 0, threads=rows(THREAD, tid=[10, 11], tgid=[10, 11]), names=["train"], stacks=[BATCH])
+    (found,) = told(table.made(), Trace(end, {}, scheduling))
+    assert [(kind.what, kind.meetings) for kind in found.kinds] == [("all-reduce", 12), ("broadcast", 12)]
+    for each, count, mean in zip(found.ranks, (0, 11), (MS, 5 * MS), strict=True):
+        assert each.between and each.before and each.between_late
+        assert (each.between.count, each.before.count, each.between_late.count) == (23, 11, count)
+        assert each.before.mean == mean
+    assert all(each.before is None for each in told(ranks(0, MS).made(), Trace(80 * MS, {}, scheduling))[0].ranks)
+
+
+@pytest.mark.parametrize(
+    ("count", "size"), [((1 << 61) - 1, (1 << 63) - 4), (1 << 61, UNKNOWN), ((1 << 64) - 1, UNKNOWN)]
+)
+def test_a_count_beyond_all_memory_has_no_size(count: int, size: int) -> None:
+    """A capture has numbers of 63 bits."""
+    table = Table()
+    for pid in (10, 11):
+        table.steps(pid, MS, count=count)
+    (found,) = told(table.made(), Trace(80 * MS, {}))
+    assert [each.bytes for each in found.kinds] == [size]
+    assert [each.bytes for each in decoded(asdict(found)).kinds] == [size]
+
+
+def test_operations_of_least_time_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thresholds, "KINDS_KEPT", 2)
+    table = Table()
+    for pid in (10, 11):
+        for number in range(4):
+            table.reduce(pid, number * 10 * MS + (pid - 10) * (number + 1) * MS, count=number + 1)
+    (found,) = told(table.made(), Trace(80 * MS, {}))
+    assert [(each.bytes, each.total) for each in found.kinds] == [(16, 4 * MS), (12, 3 * MS)]
+
+
+def test_communicators_that_were_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert told_of(ranks(0, MS).made(), Trace(80 * MS, {})).left_out == 0
+    monkeypatch.setattr(thresholds, "PAIRS_FIT", 0)
+    assert told_of(ranks(0, MS).made(), Trace(80 * MS, {})) == ([], 1)
+
+
+def test_ranks_of_different_jobs_do_not_meet() -> None:
+    origins = {pid: ProcessOrigin(pid, "train", variables={"PMIX_NAMESPACE": str(pid)}) for pid in (10, 11)}
+    assert told(ranks(0, MS).made(), Trace(80 * MS, {}, origins=origins)) == []
+    origins[11].variables = origins[10].variables
+    assert len(told(ranks(0, MS).made(), Trace(80 * MS, {}, origins=origins))) == 1
 
 
 def test_the_size_of_types_of_mpi_is_not_known() -> None:
@@ -116,6 +181,23 @@ def test_what_a_rank_does_that_does_not_come() -> None:
     assert spent and found.standing[0].meanwhile is None
     assert (spent.count, spent.wall, spent.blocked, spent.on_cpu) == (1, 1931 * MS, 1900 * MS, 31 * MS)
     assert [(wait.site.frames, wait.time) for wait in spent.waits] == [(("main", "next_batch", "read"), 1900 * MS)]
+
+
+def test_a_rank_that_is_stopped() -> None:
+    """Stops for 1.5 s from 100 ms on, and for 0.3 s to the end; asleep for 50 ms meanwhile."""
+    table, end = ranks(0), 2_000 * MS
+    table.steps(11, MS, of=7)
+    begins, ends = [10 * MS, 100 * MS, 1_650 * MS, 1_700 * MS], [20 * MS, 1_600 * MS, 1_700 * MS, OPEN]
+    scheduling = Scheduling(
+        end,
+        0,
+        threads=rows(THREAD, tid=[10, 11], tgid=[10, 11]),
+        blocked=rows(BLOCKED, begin=begins, end=ends, tid=[11] * 4, stack=[0] * 4, state=[4, 4, 1, 8]),
+        names=["train"],
+        stacks=[BATCH],
+    )
+    (found,) = told(table.made(), Trace(end, {}, scheduling))
+    assert [each.stopped for each in found.standing] == [0, 1_800 * MS]
 
 
 def test_a_rank_that_is_not_seen_any_more_may_have_come() -> None:

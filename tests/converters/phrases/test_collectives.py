@@ -40,6 +40,17 @@ def test_what_a_rank_does_that_has_not_come(meanwhile: Spent, told: str) -> None
     assert stands_still(found).endswith(f"rank 1 (pid 11) has not come since its collective 25: {told}.")
 
 
+@pytest.mark.parametrize(
+    ("stopped", "told"), [(996, "is stopped in train → load_batch → read for 49.8 %"), (994, "is blocked")]
+)
+def test_a_rank_that_is_stopped(stopped: int, told: str) -> None:
+    """Stops for most of the time for which it is blocked, or not."""
+    found = standing()
+    asleep = replace(found.standing[1], meanwhile=spent(1990 * MS, 10 * MS, count=1), stopped=stopped * MS)
+    found = replace(found, standing=(found.standing[0], asleep, *found.standing[2:]))
+    assert f"of which it {told}" in stands_still(found)
+
+
 def test_a_rank_that_has_ended() -> None:
     found = standing()
     for number, told in ((25, " after its collective 25"), (0, "")):

@@ -15,7 +15,7 @@ from stallscope.converters.model.steps import Spent, StepWait
 from stallscope.converters.pprof.collectives import decoded
 
 SPENT = Spent(3, 90, 30, 60, (StepWait(Site(("main", "load"), "do_nanosleep"), 60, 3),))
-RANK = CollectiveRank(0, 10, "python", 11, 4, 1, -5, 90, SPENT, None)
+RANK = CollectiveRank(0, 10, "python", 11, 4, 1, -5, 90, SPENT, None, SPENT)
 MADE = Collectives(
     "NCCL",
     2,
@@ -24,9 +24,9 @@ MADE = Collectives(
     40,
     7,
     (RANK, replace(RANK, rank=1, pid=12, process="\x1b[2J\udcff")),
-    (CollectiveKind("all-reduce", -1, 3, 40, 50, 120),),
+    (CollectiveKind("all-reduce", -1, 3, 40, 50, 120, (1, 2), (-5, 5), (90, 30)),),
     (Meeting(2, "all-reduce", 4096, (5, 45)),),
-    (Standing(10, 4, "all-reduce", 4096, 99), Standing(12, 3, "", 0, 88, True, SPENT)),
+    (Standing(10, 4, "all-reduce", 4096, 99), Standing(12, 3, "", 0, 88, True, SPENT, 40)),
     6,
 )
 
@@ -36,6 +36,21 @@ def test_they_survive() -> None:
     pprof.save(Profile([ValueType("blocked", "nanoseconds")], collectives=[MADE]), file)
     file.seek(0)
     assert pprof.load(file).collectives == [MADE]
+
+
+def test_those_of_earlier_versions() -> None:
+    """Captures that lack what each rank does by operation."""
+    entry = asdict(MADE)
+    for kind in entry["kinds"]:
+        del kind["last"], kind["lateness"], kind["waited"]
+    for rank in entry["ranks"]:
+        del rank["before"]
+    for standing in entry["standing"]:
+        del standing["stopped"]
+    standing = tuple(replace(each, stopped=0) for each in MADE.standing)
+    ranks = tuple(replace(each, before=None) for each in MADE.ranks)
+    kinds = tuple(replace(each, last=(), lateness=(), waited=()) for each in MADE.kinds)
+    assert decoded(entry) == replace(MADE, ranks=ranks, kinds=kinds, standing=standing)
 
 
 def changed(**changes: Any) -> dict[str, Any]:
@@ -60,6 +75,11 @@ def changed(**changes: Any) -> dict[str, Any]:
         changed(ranks=[{**each, "between": {}} for each in asdict(MADE)["ranks"]]),
         changed(kinds=[{}]),
         changed(kinds=None),
+        changed(kinds=[{**asdict(MADE.kinds[0]), "last": [1]}]),
+        changed(kinds=[{**asdict(MADE.kinds[0]), "waited": []}]),
+        changed(kinds=[{**asdict(MADE.kinds[0]), "waited": [1, -1]}]),
+        changed(kinds=[{**asdict(MADE.kinds[0]), "more": 1}]),
+        changed(ranks=[{**each, "before": {}} for each in asdict(MADE)["ranks"]]),
         changed(worst=[{**asdict(MADE.worst[0]), "arrivals": [1]}]),
         changed(standing=[asdict(MADE.standing[0])]),
         changed(standing=[{**asdict(each), "pid": 99} for each in MADE.standing]),

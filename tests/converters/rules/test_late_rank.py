@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from collective_profiles import COMPUTE, LOAD, MEETINGS, UNKNOWN, of_ranks, one_late, profile_of, rank, spent
-from stallscope.converters.model.collectives import Collectives
+from collective_profiles import COMPUTE, LOAD, MEETINGS, UNKNOWN, one_late, pair, profile_of, spent
+from stallscope.converters.model.collectives import CollectiveKind, Collectives
 from stallscope.converters.model.losses import NOT_TAKEN
 from stallscope.converters.model.sites import Site
 from stallscope.converters.model.steps import StepWait
@@ -124,7 +124,73 @@ def test_two_kinds_of_collectives() -> None:
 
 
 def test_two_ranks() -> None:
-    pair = of_ranks(
-        rank(0, waited=4 * SECOND, between=spent(0)), rank(1, last=MEETINGS, late=8 * MS, between=spent(8 * MS))
+    """MAD decides nothing: it is half of what is between them."""
+    assert told(pair()) == (
+        "Rank 1 of train (pid 11) comes 8.00 ms late (median) to 100.0 % of 100 all-reduces (256 MiB) of 2 ranks: "
+        "before, it is blocked in train → load_batch → read for 8.00 ms more than the other one."
     )
-    assert told(pair).endswith("for 8.00 ms more than the other one.")
+    assert told(pair(last=60)).startswith("The ranks of train come in turn 8.00 ms late")
+
+
+def test_who_is_late_seldom_but_by_more_is_told_of() -> None:
+    """Rank 1 comes last to most by little, and waits longer itself: unless what it costs matters."""
+    ranks = pair(last=90).ranks
+    of = replace(pair(), ranks=(replace(ranks[0], waited=SECOND), replace(ranks[1], waited=3 * SECOND)))
+    for spread, is_one in ((5 * MS, False), (6 * MS, True)):  # of 10 s, 90 times
+        detail = found(replace(of, spread=spread))
+        assert detail and (detail.late is not None) == is_one
+
+
+def by_operation(*, last: int = MEETINGS) -> Collectives:
+    """Rank 1 comes last to all-reduces; in the more frequent broadcasts that follow, ranks hardly wait."""
+    of = pair(last=28)
+    reduces = replace(
+        of.kinds[0],
+        last=(MEETINGS - last, last),
+        lateness=(-10 * MS, 10 * MS),
+        waited=(2 * SECOND, 0),
+        spread=20 * MS,
+        total=2 * SECOND,
+    )
+    casts = CollectiveKind("broadcast", 1024, 200, 2000, 4000, 400_000, (100, 100), (0, 0), (200_000, 200_000))
+    return replace(of, meetings=300, spread=3000, deviation=1500, kinds=(reduces, casts))
+
+
+def test_the_operation_that_costs_most_tells_who_is_late() -> None:
+    assert told(by_operation()).startswith(
+        "Rank 1 of train (pid 11) comes 20.0 ms late (median) to 100.0 % of 100 all-reduces (256 MiB) of 2 ranks: "
+    )
+    assert told(by_operation(last=60)) == (
+        "The ranks of train come in turn 20.0 ms late (median) to 100 all-reduces (256 MiB) of 2 ranks: in each, they "
+        "wait 20.0 ms for each other, all together."
+    )
+
+
+def test_one_long_meeting_makes_nobody_late() -> None:
+    """A barrier at the begin, of 4 s, and all-reduces in which nobody waits."""
+    of = by_operation()
+    barrier = CollectiveKind("barrier", 0, 1, 4 * SECOND, 4 * SECOND, 4 * SECOND, (0, 1), (0, 0), (4 * SECOND, 0))
+    reduces = replace(of.kinds[0], waited=(MS, 0), total=MS)
+    assert found(replace(of, kinds=(barrier, reduces, of.kinds[1]))) is None
+    assert found(replace(of, kinds=(barrier, *of.kinds))) is not None
+
+
+def test_of_more_ranks_the_scatter_is_that_of_the_operation() -> None:
+    of = replace(one_late(last=20), deviation=9 * MS)
+    late, waited = (0, 8 * MS, 0, 0), (SECOND, 0, SECOND, SECOND)
+    kind = replace(of.kinds[0], last=(0, MEETINGS, 0, 0), lateness=late, waited=waited)
+    detail = found(replace(of, kinds=(kind,)))
+    assert detail and detail.late and detail.late.rank == 1
+    detail = found(replace(of, kinds=(replace(kind, lateness=(-4 * MS, 8 * MS, 0, 4 * MS)),)))
+    assert detail and detail.late is None
+
+
+def test_what_it_does_before_that_operation_is_the_cause() -> None:
+    """Ranks all run for longer before the others, which is not what makes it late."""
+    of = by_operation()
+    ranks = (
+        replace(of.ranks[0], between=spent(MS), before=spent(3 * MS)),
+        replace(of.ranks[1], between=spent(4 * MS), before=spent(9 * MS)),
+    )
+    detail = found(replace(of, ranks=ranks))
+    assert detail and detail.excess == Excess(WAITS, 6 * MS, LOAD)

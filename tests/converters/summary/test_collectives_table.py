@@ -78,6 +78,9 @@ def test_all_in_json() -> None:
         "spread_ns": 8 * MS,
         "longest_ns": 16 * MS,
         "total_ns": 800 * MS,
+        "last": [],
+        "late_ns": [],
+        "waited_ns": [],
     }
     assert made["worst"] == [{"number": 7, "what": "all-reduce", "bytes": None, "arrivals_ns": [0, MS, 2, 3]}]
     assert made["standing"][1] == {
@@ -88,6 +91,7 @@ def test_all_in_json() -> None:
         "since_ns": 1_000_000_000,
         "ended": False,
         "meanwhile": None,
+        "stopped_ns": 0,
     }
 
 

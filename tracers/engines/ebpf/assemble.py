@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ....converters.base.collection import no_collection
+from ....converters.base.units import plural
 from ....converters.model import Labels, Profile, Sample, Stack
 from ...base.group_limits import refusals
 from ...kernel.records import RUNNING
@@ -30,7 +31,7 @@ from .sliced import thread_slices
 from .stacks import Stacks
 
 if TYPE_CHECKING:
-    from ....converters.model.collectives import Collectives
+    from ....converters.collectives.told import Told
     from ....converters.model.neighbours import Neighbour
     from ....converters.model.scheduling import Scheduling
     from ....converters.model.steps import Steps
@@ -88,6 +89,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
     )
     slices = thread_slices(capture, rows, stacks, names)
     stacks.progress.clear()
+    met = _collectives(capture, names, scheduling)
     lost = losses(capture, stacks)
     said = comments(capture, lost, stacks)
     if scheduling:
@@ -108,6 +110,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         comments=[
             *said,
             *refusals(capture.group_limits),
+            *_not_compared(met),
             *completeness(reached, cut, "the time" if capture.columns[0].unit == "nanoseconds" else "what was counted"),
             *(capture.tables.notes(late, reached.total()) if capture.tables else ()),
         ],
@@ -121,7 +124,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         gil=gil,
         file_locks=capture.file_locks,
         steps=_steps(scheduling),
-        collectives=_collectives(capture, names, scheduling),
+        collectives=met.communicators if met else [],
         neighbours=_neighbours(capture, wakers),
         objects=capture.objects,
         pressure=capture.pressure,
@@ -158,18 +161,27 @@ def _steps(scheduling: Scheduling | None) -> list[Steps]:
     return list(steps_of(scheduling))
 
 
-def _collectives(capture: Capture, names: Names, scheduling: Scheduling | None) -> list[Collectives]:
+def _collectives(capture: Capture, names: Names, scheduling: Scheduling | None) -> Told | None:
     """Communicators of the calls that were kept with their arguments."""
     if capture.collectives is None:
-        return []
+        return None
     from ....converters.collectives.told import Trace, told  # it needs numpy
 
     processes = {record.thread.key.tgid for record in capture.threads}
     mains = (each for each in capture.threads if each.thread.key.tid == each.thread.key.tgid)
     ended = {each.thread.key.tgid for each in mains if each.exited}
     length = capture.stopped - capture.began
-    trace = Trace(length, {pid: names.process(pid) for pid in processes}, scheduling, ended)
+    known = ((pid, condition.origin) for pid, condition in capture.conditions.items())
+    origins = {pid: origin for pid, origin in known if origin}
+    trace = Trace(length, {pid: names.process(pid) for pid in processes}, scheduling, ended, origins)
     return told(capture.collectives, trace)
+
+
+def _not_compared(met: Told | None) -> list[str]:
+    if not met or not met.left_out:
+        return []
+    what = plural(met.left_out, "communicator")
+    return [f"{what} of processes, of which only calls are known, not compared with others: too many"]
 
 
 def _scheduling(recorded: Recorded, places: Sequence[Row], stacks: Stacks, names: Names) -> Scheduling:

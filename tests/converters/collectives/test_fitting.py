@@ -1,0 +1,103 @@
+"""Endpoints that are put together by their calls."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from stallscope.converters.collectives.fitting import Fitting, fitting
+from stallscope.converters.collectives.meetings import OPEN, Calls, Member
+from stallscope.converters.facts import thresholds
+
+MS = 1_000_000
+STEP = 1000 * MS
+
+
+def endpoint(
+    pid: int, late: int = 0, *, done: int = 901, begin: int = 0, calls: int = 10, what: int = 1, comm: int = 0
+) -> Calls:
+    """Calls ``late`` ms after the begin of steps of a second, which are ``done`` so many ms after it (0: not known)."""
+    steps = np.arange(begin, begin + calls, dtype=np.int64) * STEP
+    ends = steps + done * MS if done else np.full(calls, OPEN)
+    return Calls(Member(pid, comm), steps + late * MS, ends, np.full(calls, what, np.int64), ends, np.ones(calls, bool))
+
+
+def found(*calls: Calls, apart: frozenset[frozenset[int]] = frozenset()) -> list[list[int]]:
+    """Groups of process ids, without those who are alone."""
+    groups = fitting(calls, lambda one, other: frozenset((one, other)) in apart).groups
+    assert sorted(place for group in groups for place in group) == list(range(len(calls)))
+    return sorted([calls[place].member.pid for place in group] for group in groups if len(group) > 1)
+
+
+JOB = endpoint(10), endpoint(11, 900)
+BEHIND = endpoint(20, 50, done=951), endpoint(21, 950, done=951)
+"""Another job, whose first rank fits those of `JOB`."""
+
+
+def test_all_fit_each_other() -> None:
+    assert found(*JOB) == [[10, 11]]
+    assert found(*(endpoint(pid, pid) for pid in range(8))) == [list(range(8))]
+    assert found(endpoint(10, done=100), endpoint(11, 200, done=300)) == []
+
+
+def test_who_fits_two_that_do_not_fit_is_alone() -> None:
+    assert found(*BEHIND) == [[20, 21]]
+    assert found(*JOB, *BEHIND) == found(*BEHIND, *JOB) == [[10, 11]]
+    first = endpoint(20, 50, done=920), endpoint(21, 910, done=920)
+    assert found(endpoint(10), endpoint(11, 900), *first) == [[10, 11]]
+
+
+def test_two_who_fit_the_same_two_may_be_of_either() -> None:
+    """Both first ranks fit both last ones, which do not fit each other: nobody knows whose is whose."""
+    early = endpoint(10, done=990), endpoint(20, done=990)
+    late = endpoint(11, 100, done=200), endpoint(21, 300, done=400)
+    assert found(*late) == []
+    assert found(*early) == [[10, 20]]
+    assert found(*early, *late) == []
+
+
+def test_ranks_of_different_jobs() -> None:
+    apart = frozenset(frozenset((one, other)) for one in (10, 11) for other in (20, 21))
+    assert found(*JOB, *BEHIND, apart=apart) == [[10, 11], [20, 21]]
+
+
+def test_one_process_has_no_two_ranks() -> None:
+    assert found(endpoint(10), endpoint(10, comm=1)) == []
+    assert found(endpoint(10), endpoint(10, comm=1), endpoint(11)) == []
+
+
+def test_what_fits_in_several_ways_joins_nobody() -> None:
+    """Calls of two that are not known to be done may be with any of the other one."""
+    unknown = endpoint(12, 10, done=0), endpoint(13, 20, done=0)
+    assert found(*unknown) == []
+    assert found(*JOB, *unknown) == [[10, 11]]
+
+
+def test_calls_at_other_times_or_of_other_operations() -> None:
+    assert found(endpoint(10), endpoint(11, begin=10)) == []
+    assert found(endpoint(10), endpoint(11, what=2)) == []
+    assert found(endpoint(10), endpoint(11, begin=6)) == [[10, 11]], "the last four are together"
+    assert found(endpoint(10), endpoint(11, begin=7)) == []
+
+
+def left_out(limit: str, number: int, monkeypatch: pytest.MonkeyPatch) -> Fitting:
+    monkeypatch.setattr(thresholds, limit, number)
+    return fitting([endpoint(10, calls=5), endpoint(11), endpoint(12)], lambda *_: False)
+
+
+@pytest.mark.parametrize("limit", ["PAIRS_FIT", "COMMUNICATORS_FIT"])
+def test_of_too_many_those_with_fewest_calls_are_left_out(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert left_out(limit, 3, monkeypatch) == ([[0, 1, 2]], frozenset())
+    assert left_out(limit, 2, monkeypatch) == ([[0], [1, 2]], {0})
+
+
+def test_many_are_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compares only those at the same time, of 500 one after the other."""
+    pairs = []
+    monkeypatch.setattr(
+        "stallscope.converters.collectives.fitting.compared",
+        lambda one, other: pairs.append((one.member.comm, other.member.comm)),
+    )
+    fitting(
+        [endpoint(pid, begin=5 * comm, calls=5, comm=comm) for pid in (10, 11) for comm in range(500)], lambda *_: False
+    )
+    assert sorted(pairs) == [(comm, comm) for comm in range(500)]
