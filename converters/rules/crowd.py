@@ -40,7 +40,7 @@ class Crowd(NamedTuple):
     has_variables: bool
     """The variables that set numbers of threads are a hint."""
     takers: tuple[tuple[str, float], ...] = ()
-    """Names of processes that were not traced and have the cores, and the number of cores that they used."""
+    """Names of other processes that have the cores, and the number of cores that they used."""
     teams: tuple[Team, ...] = ()
     """Teams of a library for parallel work that they are in, if these have more threads than there are cores."""
     pools: tuple[Pool, ...] = ()
@@ -73,7 +73,7 @@ def _verdict(facts: Facts, group: Contention, names: tuple[str, ...], more: bool
         missing = group.allowed - group.on_cpu / group.span
         taken = others_may_have(facts.neighbours, facts.duration, group.cpus, missing)
     hint = not taken and _has_hint(facts, group)
-    takers = users_of_cores(facts.neighbours, facts.duration, group.cpus) if taken else []
+    takers = _takers(facts, group) if taken else []
     much = thresholds.CROWD_CORE * group.allowed
     named = tuple(each for each in takers[: thresholds.PROCESSES_NAMED] if each[1] >= much)
     teams = _teams(facts, group)
@@ -81,6 +81,14 @@ def _verdict(facts: Facts, group: Contention, names: tuple[str, ...], more: bool
     pools = _pools(facts, group, teams)
     detail = Crowd(group, names, more, taken, hint, named, teams, pools, not teams and _hands_on(facts, group))
     return Verdict(RULE, CORES, group.runnable, 1, frozenset(group.pids), detail=detail)
+
+
+def _takers(facts: Facts, group: Contention) -> list[tuple[str, float]]:
+    """See `Crowd.takers`; other programs that were traced, too."""
+    others = [each for each in by_name(facts.contention) if each.span and not set(each.pids) & set(group.pids)]
+    traced = [(shown(each), each.on_cpu / each.span) for each in others if each.cpus & group.cpus]
+    found = [*users_of_cores(facts.neighbours, facts.duration, group.cpus), *traced]
+    return sorted(found, key=lambda each: (-each[1], each[0]))
 
 
 def _teams(facts: Facts, group: Contention) -> tuple[Team, ...]:

@@ -56,6 +56,18 @@ def test_others_have_the_cores() -> None:
     assert by_quota.others_have_cores is False
 
 
+@pytest.mark.parametrize(("cpus", "takers"), [("0-3", (("loader", 0.8),)), ("60", ())])
+def test_others_that_were_traced_are_named(cpus: str, takers: tuple[tuple[str, float], ...]) -> None:
+    """Those that have other cores have none of these."""
+    made = profile()
+    process(made, 7, "train", cpus="0-1")
+    threads(made, 7, "train", "train", 6, on_cpu=SECOND, runnable=8 * SECOND)
+    process(made, 8, "loader", cpus=cpus)
+    threads(made, 8, "loader", "loader", on_cpu=8 * SECOND, runnable=SECOND // 10)
+    found = next(each for each in details(made) if each.names == ("train",))
+    assert found.takers == takers
+
+
 def one_program(number: int, **each: int) -> Profile:
     made = profile()
     process(made, 7, "x")
