@@ -58,7 +58,7 @@ def test_others_have_the_cores() -> None:
 
 @pytest.mark.parametrize(("cpus", "takers"), [("0-3", (("loader", 0.8),)), ("60", ())])
 def test_others_that_were_traced_are_named(cpus: str, takers: tuple[tuple[str, float], ...]) -> None:
-    """Those that have other cores have none of these."""
+    """Programs with other cores have none of these."""
     made = profile()
     process(made, 7, "train", cpus="0-1")
     threads(made, 7, "train", "train", 6, on_cpu=SECOND, runnable=8 * SECOND)
