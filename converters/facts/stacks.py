@@ -50,7 +50,7 @@ class Told:
     """Properties of one function, and of a Python function the line that runs. Equal ones are one object (`Stacks`)."""
 
     __slots__ = (
-        *("asks", "bare", "file", "gpu", "in_brackets", "is_kernel", "is_library", "is_linked_lock"),
+        *("asks", "bare", "file", "gpu", "in_brackets", "is_closure", "is_kernel", "is_library", "is_linked_lock"),
         *("is_master", "is_named", "is_own", "is_placeholder", "is_plumbing", "is_python"),
         *("is_script", "label", "located", "lock_by_timer", "lock_of_program", "mark", "meets", "name", "origin"),
         *("parked", "path", "sleeps", "storage_lock", "takes_python_lock", "tells", "user_lock", "waits_itself"),
@@ -63,6 +63,8 @@ class Told:
         self.is_script = frame.kind in _SCRIPTS
         self.is_own = is_own(frame)
         self.waits_itself = self.is_python and not self.is_own
+        self.is_closure = self.waits_itself and ".<locals>." in self.name
+        """Whether it is a function of a library that another one has made: what decorators put around functions."""
         self.is_named = is_named(frame)
         self.is_plumbing = is_plumbing(frame)
         self.is_library = self.is_named and in_library(frame)

@@ -78,6 +78,8 @@ def _user_chain(parts: Parts) -> tuple[str, ...]:
         hidden.append(peer)
     elif hidden and parts.call in _SLEEPS and (caller := _sleeper(between)):
         hidden.append(caller)
+    elif hidden and (meeting := next((told.label for told in between if told.meets), "")):
+        hidden.append(meeting)
     return (*_with_gaps(_located(chosen, user)), *hidden, *call)
 
 
@@ -155,8 +157,12 @@ def _api(user: Sequence[Told], library: Sequence[int], with_inner: bool) -> list
     named = [depth for depth in library if user[depth].is_named]
     if not named:
         return [(user[library[0]].label, library[-1], library[0])]
+    entry = named[-1]
+    while len(named) > 1 and user[named[-1]].is_closure and user[named[-2]].is_script:
+        named.pop()  # what a decorator puts around the function that the program calls
     with_inner = with_inner and len(named) > 1 and not user[named[-1]].is_script
-    return [_name(user, depth) for depth in ((named[-1], named[0]) if with_inner else named[-1:])]
+    called = (user[named[-1]].label, entry, named[-1])
+    return [called, _name(user, named[0])] if with_inner else [called]
 
 
 def _name(user: Sequence[Told], depth: int) -> _Name:

@@ -19,6 +19,9 @@ SIGNALLED = (CONDITION, SEMAPHORE, BARRIER, JOIN)
 
 _BY_WAITERS = 0.8
 """A semaphore is used as a lock if this share of its waits is ended by threads that wait for it, too."""
+_BOTH = 2
+"""A semaphore is also used as one if so many threads, all its waiters but one at most, wait for it and give it back:
+whoever has the lock most of the time may never wait for it, and the last one gives it back to nobody."""
 
 PROCESS, SHARED, KERNEL = "process", "shared", "kernel"
 """Owners of a lock: one process, several in memory that they share, or the kernel."""
@@ -117,7 +120,10 @@ class LockTimes:
         if self.kind != SEMAPHORE or len(self.waiters) < 2:
             return False
         waiters = {(thread.pid, thread.tid) for thread in self.waiters}
-        by_waiters = sum(holder.time for holder in self.holders if (holder.pid, holder.tid) in waiters)
+        both = [holder for holder in self.holders if (holder.pid, holder.tid) in waiters]
+        if not self.more_waiters and len(both) >= max(_BOTH, len(waiters) - 1):
+            return True
+        by_waiters = sum(holder.time for holder in both)
         return by_waiters >= _BY_WAITERS * max(sum(holder.time for holder in self.holders), self.time // 2, 1)
 
     @property

@@ -39,6 +39,8 @@ def test_no_wrong_name(live: None, tmp_path: Path, version: str) -> None:
             seen[frame.name] += sample.values[0]
             if caller and frame.name in CALLED and caller.name[:1] != "[":
                 assert caller.name in CALLED[frame.name], (caller, frame)
-    assert {"storm_recursion", "storm_grows", "storm_makes", "storm_forks"} <= seen.keys(), seen
+    assert "storm_recursion" in seen, seen
+    missing = {"storm_grows", "storm_makes", "storm_forks"} - seen.keys()
+    assert not missing or profile.lost["Python functions without a name"], (missing, seen)
     unreadable = sum(frame.name == "[Python not readable]" for s in profile.samples for frame in s.stack)
     assert not unreadable or profile.lost["Python stacks that could not be read"]

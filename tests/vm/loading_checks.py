@@ -11,6 +11,7 @@ import verifier
 from guest_traces import ROOT, TRACE, run
 from runner import Workload
 from stallscope.tracers.kernel.shapes import BTF_SHAPES, RAW_SHAPES, kernel_helpers
+from stallscope.tracers.measures.commands import COMMANDS
 
 
 def load() -> str:
@@ -36,8 +37,8 @@ def load() -> str:
 def doctor() -> str:
     said = run(str(ROOT / ".venv/bin/trace-doctor"))
     (programs,) = re.findall(r"ok +BPF programs: loaded and attached in (\d+) ms \((.*)\)", said)
-    commands = "trace-offcpu, trace-oncpu, trace-wall, trace-wakeup, trace-ioctl, trace-cuda, trace-func and trace-scan"
-    assert f"{commands} can run here" in said
+    *others, last = COMMANDS
+    assert f"{', '.join(others)} and {last} can run here" in said.splitlines()
     return f"{programs[1]}; attached after {programs[0]} ms"
 
 

@@ -23,6 +23,7 @@ from summary_profiles import (
 )
 
 LIBCUDA = Module("/usr/lib/libcuda.so.1")
+LIBSTDCXX = Module("/usr/lib/libstdc++.so.6")
 NVIDIA = Module("[nvidia]")
 READ = kernel("ksys_read", "vfs_read", "anon_pipe_read")
 SLEEP = kernel("__x64_sys_clock_nanosleep", "common_nsleep", "hrtimer_nanosleep", "do_nanosleep")
@@ -281,3 +282,33 @@ def test_the_function_of_a_script_is_named_and_the_interpreter_is_not() -> None:
         *kernel("__x64_sys_openat", "do_sys_openat2", "fifo_open", "wait_for_partner"),
     )
     assert text(stack) == "app.js:3 > … > loadSession > openSync > … > open | wait_for_partner"
+
+
+def test_what_a_decorator_puts_around_a_library_s_function_is_not_told() -> None:
+    """A function of a library that nothing else is called through is told, and one of the program, too."""
+    own = python_of("/srv/train.py", ("<module>", 30), ("rank", 21))
+    torch = "/usr/lib/python3/site-packages/torch/distributed"
+    wrapper = python_of(f"{torch}/c10d_logger.py", ("_exception_logger.<locals>.wrapper", 83))
+    reduce = python_of(f"{torch}/distributed_c10d.py", ("all_reduce", 3200))
+    wait = (*user(LIBC, "pthread_cond_wait"), *FUTEX)
+    called = "rank > all_reduce | futex_wait"
+    assert text((*own, *wrapper, *reduce, *wait)).endswith(called)
+    assert text((*own, *wrapper, *wrapper, *reduce, *wait)).endswith(called)
+    assert text((*own, *wrapper, *wait)).endswith("rank > _exception_logger.<locals>.wrapper | futex_wait")
+    mine = python_of("/srv/train.py", ("timed.<locals>.wrapper", 7))
+    assert text((*own, *mine, *reduce, *wait)).endswith("timed.<locals>.wrapper > all_reduce | futex_wait")
+
+
+def test_the_operation_in_which_ranks_meet_is_told_though_others_are_between() -> None:
+    torch = Module("/usr/lib/python3/site-packages/torch/lib/libtorch_cpu.so")
+    own = python_of("/srv/train.py", ("<module>", 30), ("rank", 21))
+    reduce = python_of("/usr/lib/python3/site-packages/torch/distributed/distributed_c10d.py", ("all_reduce", 3200))
+    inside = user(torch, "c10d::Work::wait(std::chrono::duration<long>)")
+    wait = (*user(LIBSTDCXX, "std::condition_variable::wait(int&)"), *user(LIBC, "pthread_cond_wait"), *FUTEX)
+    assert "rank > all_reduce > … > c10d::Work::wait > std::condition_variable::wait" in text(
+        (*own, *reduce, *inside, *wait)
+    )
+    other = user(
+        Module("/usr/lib/python3/site-packages/mine/libmine.so"), "c10d::Work::wait(std::chrono::duration<long>)"
+    )
+    assert "c10d::Work::wait" not in text((*own, *reduce, *other, *wait))

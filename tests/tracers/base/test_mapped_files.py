@@ -16,26 +16,27 @@ LINES = (
 
 
 @pytest.mark.parametrize(
-    ("address", "inode", "path"),
+    ("address", "device", "inode", "path"),
     [
-        (0x55D0C0A00000, 12, "/data/a b"),
-        (0x55D0C0A0FFFF, 12, "/data/a b"),
-        (0x55D0C0A10000, 12, ""),
-        (0x55D0C0A00000, 13, ""),  # another file is there by now
-        (0x7F0000000001, 13, "/dev/zero (deleted)"),
-        (0x7F0000010001, 0, ""),
-        (0x7F0000020001, 14, "/data/x\ny\udcff"),
-        (0, 12, ""),
-        (1 << 64, 12, ""),
+        (0x55D0C0A00000, "254:0", 12, "/data/a b"),
+        (0x55D0C0A0FFFF, "0:40", 12, "/data/a b"),  # of btrfs, maps tell the number of a subvolume
+        (0x55D0C0A10000, "254:0", 12, "/data/a b"),  # mapped elsewhere by now
+        (0x55D0C0A10000, "254:1", 12, ""),
+        (0x55D0C0A10000, "254:0", 15, ""),
+        (0x55D0C0A00000, "0:1", 13, ""),  # another file is there by now
+        (0x7F0000000001, "0:1", 13, "/dev/zero (deleted)"),
+        (0x7F0000010001, "0:0", 0, ""),
+        (0x7F0000020001, "254:0", 14, "/data/x\ny\udcff"),
+        (1 << 64, "254:1", 12, ""),
     ],
 )
-def test_what_is_mapped(address: int, inode: int, path: str) -> None:
-    assert parse_path(LINES, address, inode) == path
+def test_what_is_mapped(address: int, device: str, inode: int, path: str) -> None:
+    assert parse_path(LINES, address, device, inode) == path
 
 
 @pytest.mark.parametrize("line", [b"", b"\xff\n", b"zz-1 r--p 0 0:0 1 /x\n", b"1" * 17 + b"-2 r--p 0 0:0 1 /x\n"])
 def test_malformed_lines(line: bytes) -> None:
-    assert parse_path(line + LINES, 0x55D0C0A00000, 12) == "/data/a b"
+    assert parse_path(line + LINES, 0x55D0C0A00000, "254:0", 12) == "/data/a b"
 
 
 def test_of_this_process(tmp_path: Path) -> None:
@@ -44,5 +45,5 @@ def test_of_this_process(tmp_path: Path) -> None:
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ):
         inode = path.stat().st_ino
         (line,) = [each for each in Path("/proc/self/maps").read_text().splitlines() if str(path) in each]
-        assert path_at(os.getpid(), int(line.partition("-")[0], 16), inode) == str(path)
-    assert path_at(1 << 30, 0, inode) == ""
+        assert path_at(os.getpid(), int(line.partition("-")[0], 16), "", inode) == str(path)
+    assert path_at(1 << 30, 0, "", inode) == ""

@@ -44,7 +44,9 @@ _AT_ONCE = 256
 _TRIES = 8
 """Other processes in which a function is looked for, if its own has ended: forked ones have the same."""
 _PRUNE = 2.0
-"""Seconds between two searches for processes that ended."""
+"""Seconds between two searches for processes that ended, and for functions that could not be read."""
+_LOOKS = 3
+"""Searches for one function, besides the last one: memory of a busy process may change, or be refused, for a moment."""
 _NAMED = 8
 """Reasons that are said."""
 _SLICE = 0.05
@@ -95,6 +97,8 @@ class Interpreters:
         """Functions without a name yet, and the process where one was seen."""
         self._unread: dict[tuple[int, int], int] = {}
         """Functions that could not be read, and the process of each: it had ended, or freed them."""
+        self._looks: Counter[tuple[int, int]] = Counter()
+        """Searches for a function of ``_unread``."""
         self.functions: dict[tuple[int, int], Function] = {}
         """Functions by address and checksum of the code object."""
         self._bytes = 0
@@ -152,6 +156,7 @@ class Interpreters:
         if (now := time.monotonic()) >= self._next_prune:
             self._next_prune = now + _PRUNE
             self._prune()
+            self._look_again()
 
     def finish(self) -> None:
         """The trace has ended: reads what was seen, and tries the rest once more."""
@@ -218,11 +223,24 @@ class Interpreters:
         """Forgets the functions that are not in the stacks of these words."""
         codes = python.all_codes(words)
         self._unread = {code: pid for code, pid in self._unread.items() if code in codes}
+        self._looks = Counter({code: number for code, number in self._looks.items() if code in self._unread})
         self.functions = {code: function for code, function in self.functions.items() if code in codes}
         self._bytes = sum(function.size for function in self.functions.values())
         # Half of the room that is left, so that this does not come again at once.
         number = len(self.functions) + len(self._unread)
         self._most = (number + _FUNCTIONS) // 2, (self._bytes + _BYTES) // 2
+
+    def _look_again(self) -> None:
+        """Wants the functions that could not be read in processes that live."""
+        again = {
+            code: pid
+            for code, pid in self._unread.items()
+            if pid in self._processes and self._looks[code] < _LOOKS and len(self._wanted) < _FUNCTIONS
+        }
+        self._looks.update(again.keys())
+        for code, pid in again.items():
+            del self._unread[code]
+            self._wanted.setdefault(code, pid)
 
     def _of(self, pid: int) -> _Known | None:
         """Knowledge of a process; if it was forked, the probes have it."""

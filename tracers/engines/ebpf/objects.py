@@ -57,6 +57,8 @@ _MOST_TARGETS = 16
 """Targets of an epoll descriptor: of one with more, it is not looked for a single one that matters."""
 _MOST_CONNECTIONS = 1 << 14
 """Connections of epoll descriptors whose other ends are looked for."""
+_TRIES = 8
+"""Number of looks for a file that was mapped: its program may unmap it, and map it again."""
 _ANONYMOUS_LINK = "anon_inode:"
 _BY_PROCESSES = ("fuse", "fuseblk")
 """Types of file systems that processes of this host serve."""
@@ -100,6 +102,8 @@ class Objects:
         self._clock = clock
         self._new: deque[ObjectRecord] = deque()
         self._known: dict[int, _Object] = {}
+        self._unmapped: deque[tuple[_Object, int]] = deque()
+        """Objects of page faults whose files were not mapped when they were looked for; which look is the next one."""
         self._files = OpenDescriptors()
         self._namespaces = Namespaces(clock)
         self._search: Search | None = None
@@ -121,6 +125,8 @@ class Objects:
         until = self._clock() + _SLICE
         while self._new and self._clock() < until:
             self._name(self._new.popleft())
+        if self._unmapped:
+            self._name_mapped(*self._unmapped.popleft())
         if self._search is None and self._clock() >= self._next:
             self._begin(self._links() - self._tried)
         if self._search:
@@ -131,6 +137,8 @@ class Objects:
         until = self._until = self._clock() + _LAST
         while self._new and self._clock() < until:
             self._name(self._new.popleft())
+        while self._unmapped and self._clock() < until:
+            self._name_mapped(self._unmapped.popleft()[0], _TRIES)
         for known in self._known.values():
             self._check_again(known)
         if self._search:
@@ -201,11 +209,13 @@ class Objects:
         made.source = file.source if kind in SERVED else ""
         known.link = fuse_servers.LINK if kind in _BY_PROCESSES else ""
 
-    def _name_mapped(self, known: _Object) -> None:
+    def _name_mapped(self, known: _Object, tries: int = 1) -> None:
         """The file that is mapped at the address of a page fault."""
         record, made = known.record, known.made
         made.mapped = True
-        made.name = path_at(record.tgid, record.address, record.inode) if record.inode else ""
+        made.name = path_at(record.tgid, record.address, record.device, record.inode) if record.inode else ""
+        if record.inode and not made.name and tries < _TRIES:
+            self._unmapped.append((known, tries + 1))
         if not record.inode or (made.name == _SHARED and made.filesystem == "tmpfs"):
             known.made = WaitObject(made.id, MEMORY, mapped=True)
         known.link = fuse_servers.LINK if made.filesystem in _BY_PROCESSES else ""

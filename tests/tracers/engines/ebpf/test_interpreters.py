@@ -340,6 +340,39 @@ def test_functions_leave_that_no_stack_has(traced: Traced, monkeypatch: pytest.M
         assert names(traced) == ["work"]
 
 
+def test_a_function_that_could_not_be_read_is_looked_for_again(traced: Traced, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_PRUNE", 0.0)
+    refusals = [OSError(5, "no answer"), OSError(5, "no answer")]
+
+    def may_refuse(*given: Any) -> Any:
+        if refusals:
+            raise refusals.pop()
+        return functions.read_functions(*given)
+
+    with interpreter() as (pid, code, _):
+        traced.spaces.adopt(pid)
+        traced.interpreters.poll()
+        monkeypatch.setattr(module, "read_functions", may_refuse)
+        traced.see(pid, code, traced.checksum(pid, code))
+        traced.interpreters.poll()
+        assert names(traced) == []
+        traced.interpreters.poll()
+        traced.interpreters.poll()
+    assert names(traced) == ["work"]
+
+
+def test_a_function_that_is_gone_is_not_looked_for_for_ever(traced: Traced, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_PRUNE", 0.0)
+    looks: list[Any] = []
+    monkeypatch.setattr(module, "read_functions", lambda *given: looks.append(given) or [None])
+    with interpreter() as (pid, code, _):
+        traced.spaces.adopt(pid)
+        traced.see(pid, code, 5)
+        for _ in range(20):
+            traced.interpreters.poll()
+    assert len(looks) == 1 + 3
+
+
 def test_limits(traced: Traced, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_BYTES", 10)
     with interpreter() as (pid, code, _):

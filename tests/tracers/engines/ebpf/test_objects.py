@@ -6,6 +6,7 @@ import mmap
 import os
 import select
 import socket
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -272,6 +273,32 @@ def test_a_page_fault(tmp_path: Path) -> None:
         assert found(record._replace(inode=1)).name == ""
     assert only.mapped
     assert found(EMPTY._replace(address=4096)) == WaitObject(5, MEMORY, mapped=True)
+
+
+def test_a_page_fault_of_a_file_that_is_mapped_again(tmp_path: Path) -> None:
+    """It is mapped at another address when it is looked for again."""
+    path = tmp_path / "mapped"
+    path.write_bytes(bytes(1 << 16))
+    made = Objects()
+    with path.open("rb") as file:
+        record = recorded(file.fileno(), magic=0xEF53, address=4096)._replace(fd=0)
+        made.add(RECORD.pack(9, *record))
+        made.poll()
+        assert made.found({label(record.id)})[0].name == ""
+        with mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ):
+            made.poll()
+    assert made.found({label(record.id)})[0].name == str(path)
+
+
+def test_a_file_that_stays_unmapped_is_not_looked_for_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+    monkeypatch.setattr(module, "path_at", lambda pid, *_: looks.append(pid) or "")
+    made = Objects()
+    made.add(RECORD.pack(9, *EMPTY._replace(inode=5, mode=stat.S_IFREG, address=4096)))
+    for _ in range(50):
+        made.poll()
+    made.finish()
+    assert looks == [ME] * 8
 
 
 def test_memory_that_is_shared_without_a_file() -> None:
