@@ -35,7 +35,7 @@ def load() -> str:
 
 
 def doctor() -> str:
-    said = run(str(ROOT / ".venv/bin/trace-doctor"))
+    said = run(str(ROOT / ".venv/bin/trace-doctor"), timeout=300)
     (programs,) = re.findall(r"ok +BPF programs: loaded and attached in (\d+) ms \((.*)\)", said)
     *others, last = COMMANDS
     assert f"{', '.join(others)} and {last} can run here" in said.splitlines()
