@@ -59,3 +59,5 @@ class ProcessOrigin:
     """Source of the rank: `ENVIRONMENT` or `MEMORY`; "" without one."""
     pid_life: int = 1
     """Number of the process among those that have had this pid during the trace, from 1."""
+    launched: bool = False
+    """Whether it is the command that the trace has started."""

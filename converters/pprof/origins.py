@@ -13,7 +13,9 @@ _FIELDS = {field.name for field in fields(ProcessOrigin)}
 
 def decoded(entry: Any) -> ProcessOrigin:
     """The origin that ``entry`` was made of, by `dataclasses.asdict`. ValueError for anything else."""
-    _require(isinstance(entry, dict) and entry.keys() == _FIELDS)
+    _require(isinstance(entry, dict) and _FIELDS - {"launched"} <= entry.keys() <= _FIELDS)
+    launched = entry.get("launched", False)  # older captures do not have it
+    _require(isinstance(launched, bool))
     ancestors, variables, source = entry["ancestors"], entry["variables"], entry["source"]
     _require(isinstance(ancestors, list) and len(ancestors) <= MOST_ANCESTORS)
     _require(isinstance(variables, dict) and variables.keys() <= {*VARIABLES})
@@ -29,6 +31,7 @@ def decoded(entry: Any) -> ProcessOrigin:
         ancestors=[_ancestor(each) for each in ancestors],
         variables={name: _text(value) for name, value in variables.items()},
         source=source,
+        launched=launched,
     )
 
 

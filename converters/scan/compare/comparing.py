@@ -21,6 +21,7 @@ from .locks import LockChange, lock_changes
 from .moved import Moved, calls, functions
 from .steps import StepChange, step_changes
 from .verdicts import Pair, verdict_pairs
+from .whole_runs import run_changes
 
 
 class Row(NamedTuple):
@@ -52,7 +53,7 @@ class Comparison:
     verdicts: tuple[Pair, ...] = ()
     """Verdicts on processes, those that differ most first."""
     steps: tuple[StepChange, ...] = ()
-    """Steps that both sides have, those that differ most first."""
+    """Steps that both sides have, and whole runs, those that differ most first."""
     locks: tuple[LockChange, ...] = ()
     """Locks for which threads wait longer or shorter. Not tested; these times are also in ``changes``."""
     tested: int = 0
@@ -84,7 +85,7 @@ def compare(before: Sequence[Profile], after: Sequence[Profile]) -> Comparison:
     verdicts = verdict_pairs(before, after)
     before, after = [named(each) for each in before], [named(each) for each in after]
     sides = [intervals_of(each) for each in before], [intervals_of(each) for each in after]
-    judged = with_chances(changes_of(*sides), step_changes(before, after))
+    judged = with_chances(changes_of(*sides), [*run_changes(before, after), *step_changes(before, after)])
     durations = (_duration(before), _duration(after))
     return Comparison(
         durations,

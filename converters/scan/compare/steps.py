@@ -100,6 +100,10 @@ class StepChange:
     chance: float | None = None
     """Probability of a difference like this without a change, corrected for all rows that are tested; None without a
     test."""
+    is_run: bool = False
+    """Whether the steps are whole runs of a command, see `whole_runs`; ``key`` then has its names before and after."""
+    mostly: str = ""
+    """Function in which most of the difference of the times on a core is (hostile); "" if it is not known."""
 
     @property
     def difference(self) -> float:
@@ -109,7 +113,7 @@ class StepChange:
     @property
     def is_told(self) -> bool:
         """Whether it matters, rests on steps enough, and is more than noise if that can be known."""
-        enough = min(self.before.count, self.after.count) >= thresholds.COMPARED_STEPS
+        enough = self.is_run or min(self.before.count, self.after.count) >= thresholds.COMPARED_STEPS
         matters = abs(self.difference) >= thresholds.COMPARED_STEP * self.before.mean > 0
         return enough and matters and (self.chance is None or self.is_change)
 
@@ -130,6 +134,8 @@ class StepChange:
             "process": json_text(self.key.process),
             "rank": self.key.rank,
             "name": json_text(self.key.name),
+            "is_run": self.is_run,
+            "mostly": json_text(self.mostly),
             "counts": [self.before.count, self.after.count],
             "before_ns": round(self.before.mean),
             "after_ns": round(self.after.mean),
@@ -177,13 +183,14 @@ def sentence(change: StepChange) -> str:
     escaped."""
     before, after = change.before.mean, change.after.mean
     who = f" in rank {change.key.rank}" if change.key.rank is not None else ""
-    text = f"A step of {change.key.name}{who} takes {duration(round(after))} instead of {duration(round(before))}"
+    text = f"A {'run' if change.is_run else 'step'} of {change.key.name}{who} takes {duration(round(after))} "
+    text += f"instead of {duration(round(before))}{_of_other(change)}"
     told = verdict(change.chance, is_change=change.is_change)
     text += f" ({100 * change.difference / before:+.0f} %)" + (f", which {told}" if told else "")
     sign = 1 if change.difference > 0 else -1
     least = thresholds.TELLING * abs(change.difference)
     parts = [(what, other - one) for what, one, other in change.moved() if sign * (other - one) >= least]
-    said = [f"{'+' if more > 0 else '-'}{duration(round(abs(more)))} {_in(what)}" for what, more in parts]
+    said = [f"{'+' if more > 0 else '-'}{duration(round(abs(more)))} {_in(change, what)}" for what, more in parts]
     return printable(f"{text}: {', '.join(said)}." if said else f"{text}.")
 
 
@@ -191,7 +198,7 @@ def step_rows(change: StepChange) -> Iterator[tuple[str, str, str, str]]:
     """Rows of a table: before, after and the difference in the unit of the first row, and what is done; escaped. Parts
     that do not differ in these digits are left out."""
     unit, size = _unit(max(change.before.mean, change.after.mean))
-    steps = f"{count(change.before.count)} and {count(change.after.count)} steps"
+    steps = f"{count(change.before.count)} and {count(change.after.count)} {'runs' if change.is_run else 'steps'}"
     name = change.key.name if change.key.rank is None else f"{change.key.name} (rank {change.key.rank})"
     told = verdict(change.chance, is_change=change.is_change)
     title = f"{unit} of {name}, {steps}" + (f": {told}" if told else "")
@@ -210,7 +217,14 @@ def _unit(ns: float) -> tuple[str, float]:
     return next(each for each in _UNITS if ns >= each[1] or each == _UNITS[-1])
 
 
-def _in(what: str) -> str:
+def _of_other(change: StepChange) -> str:
+    """The command before, if it is another one."""
+    return f" of {change.key.process}" if change.is_run and change.key.process != change.key.name else ""
+
+
+def _in(change: StepChange, what: str) -> str:
+    if what == ON_CPU and change.mostly:
+        return f"{what}, mostly in {change.mostly}"
     return what if what in (ON_CPU, RUNNABLE, BETWEEN, BLOCKED) else f"in {what}"
 
 

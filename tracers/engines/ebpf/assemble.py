@@ -105,7 +105,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         duration_ns=capture.stopped - capture.began,
         threads=[names.times(record, creations.of(record.thread.first)) for record in capture.threads],
         processes=names.processes(capture.conditions),
-        origins=names.origins(capture.conditions),
+        origins=names.origins(capture.conditions, capture.launched),
         lost=lost,
         comments=[
             *said,

@@ -88,6 +88,8 @@ class Capture:
     """Pressure of the host, and of the control groups."""
     interrupts: list[Interrupts] = field(default_factory=list)
     objects: list[WaitObject] = field(default_factory=list)
+    launched: int = 0
+    """Pid of the command that the trace has started; 0: there was none."""
     """Files, sockets and pipes that the rows' waits are on."""
     group_limits: list[GroupLimit] = field(default_factory=list)
     slices: Slices | None = None

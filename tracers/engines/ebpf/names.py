@@ -164,12 +164,19 @@ class Names:
             )
         return made
 
-    def origins(self, conditions: Mapping[int, Condition]) -> list[ProcessOrigin]:
-        """Origins of the processes with threads, as far as they are known."""
+    def origins(self, conditions: Mapping[int, Condition], launched: int = 0) -> list[ProcessOrigin]:
+        """Origins of the processes with threads, as far as they are known. ``launched``: pid of the command that the
+        trace has started."""
         numbers = dict.fromkeys(record.thread.key.tgid for record in self._records)
         known = ((number, conditions[number].origin) for number in numbers if number in conditions)
         return [
-            replace(origin, pid=self.pid(number)[0], process=self.process(number), pid_life=self.pid(number)[1])
+            replace(
+                origin,
+                pid=self.pid(number)[0],
+                process=self.process(number),
+                pid_life=self.pid(number)[1],
+                launched=self.pid(number) == (launched, 1),
+            )
             for number, origin in known
             if origin
         ]

@@ -382,6 +382,7 @@ class Session:
             self._interpreters.found(),
             [answer for collector in collectors for answer in collector.answers()],
             objects=self._objects.found(rows),
+            launched=self._launch.pid if self._launch else 0,
             file_locks=self._file_locks.found(traced, part.began, end),
             pressure=self._conditions.pressure(),
             group_limits=self._conditions.group_limits.found(),
