@@ -276,7 +276,7 @@ def test_a_page_fault(tmp_path: Path) -> None:
 
 
 def test_a_page_fault_of_a_file_that_is_mapped_again(tmp_path: Path) -> None:
-    """It is mapped at another address when it is looked for again."""
+    """Files may be mapped at another address when they are looked for again."""
     path = tmp_path / "mapped"
     path.write_bytes(bytes(1 << 16))
     made = Objects()
