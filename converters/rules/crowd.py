@@ -112,9 +112,7 @@ def _pools(facts: Facts, group: Contention, teams: Sequence[Team]) -> tuple[Pool
     found = [
         pool
         for pool in facts.once(pools_of)
-        if pool.pid in pids
-        and pool.wanted >= least
-        and in_teams.isdisjoint((pool.pid, tid) for tid in pool.tids)
+        if pool.pid in pids and pool.wanted >= least and in_teams.isdisjoint((pool.pid, tid) for tid in pool.tids)
     ]
     number = Counter([*(pool.pid for pool in found), *(team.pid for team in teams)])
     return alike_pools(pool for pool in found if number[pool.pid] > 1)
