@@ -354,6 +354,24 @@ def test_who_serves_a_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert [end.pid for end in made.ends] == ([server.pid] if served else [])
 
 
+def test_servers_are_asked_once_for_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    device = tmp_path / "fuse"
+    device.touch()
+    monkeypatch.setattr(fuse_servers, "LINK", str(device))
+    monkeypatch.setattr(OpenDescriptors, "named", lambda *_: Named("/data", "fuse.x", "a@nas:"))
+    asked: list[int] = []
+    monkeypatch.setattr(fuse_servers, "served_by", lambda pid: asked.append(pid) or set())
+    made = Objects()
+    with device.open() as end, subprocess.Popen(["sleep", "60"], stdin=end) as server:
+        for number in range(20):
+            made.add(RECORD.pack(9, *recorded(end.fileno(), magic=0x65735546)._replace(id=number + 1)))
+        for _ in range(3):
+            made.poll()
+        made.finish()
+        server.kill()
+    assert 0 < asked.count(server.pid) < 20
+
+
 def test_what_is_mounted_on_a_disk_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with (tmp_path / "data").open("w") as file:
         monkeypatch.setattr(OpenDescriptors, "named", lambda *_: Named("/data", "ext4", "/dev/sda"))
