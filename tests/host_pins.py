@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tcp_profiles
 from stallscope.converters.model import Profile, ThreadTimes, ValueType
 from stallscope.converters.model.gpus import Gpu, GpuLimit
 from stallscope.converters.model.pressure import HARD, SOFT, STOLEN, CoreThread, Interrupts, Pressure
@@ -15,6 +16,7 @@ from stallscope.converters.scan.host import host_of, sentences
 from stallscope.converters.scan.interrupted import Core
 from stallscope.converters.scan.outsiders import outsiders
 from stallscope.converters.summary.sharing import Shared
+from stallscope.converters.summary.summarize import summarize
 from summary_profiles import SECOND
 
 TEN = 10 * SECOND
@@ -119,3 +121,8 @@ def is_waited_for(x: float) -> bool:
 def waits_long_enough(x: float) -> bool:
     """Whether a process is told that a rank waits for during this share of its time."""
     return _outsider({(1, 9): x})
+
+
+def both_wait(x: float) -> bool:
+    """Whether both ends of a connection are said to wait that do so at once for this share of the time."""
+    return "TCP holds back" in " ".join(summarize(tcp_profiles.share(x)).answer)

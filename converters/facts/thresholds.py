@@ -71,6 +71,7 @@ LATE_WAITS = Threshold(1 / 3, "of the longest waiter's share", "Who comes last a
 
 PEER_RUNS = Threshold(0.2, "cores", "Who uses less while others wait for it is occupied with something else.")
 PEER_HARDLY_RUNS = Threshold(0.02, "cores", "Who uses less while others wait for it waits itself.")
+BOTH_WAIT = Threshold(0.5, "share of the time", "Two ends that wait at once for less take turns.")
 BLAMED = Threshold(0.3, "share of what threads wait for others", "Who ends less of it is one of many.")
 DOES_MOSTLY = Threshold(0.5, "share of the time", "What others do for less is not what they are waited for.")
 BLOCKED_ITSELF = Threshold(0.8, "share of time", "Who is blocked for so long does little himself.")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ..base.units import plural, share
 from ..facts import thresholds
+from ..facts.both_wait import both_wait
 from ..facts.event_loops import are_in_loops
 from ..facts.facts import Facts
 from ..facts.file_locks import FileHolder
@@ -68,6 +69,12 @@ _FOR_MEMORY = {
 }
 
 
+_BOTH_WAIT = (
+    "; meanwhile both ends of the connection wait: TCP holds back what was sent, as it does with small writes until "
+    "the one before is acknowledged (TCP_NODELAY)"
+)
+
+
 class Sentences:
     """Sentences for the verdicts of one profile."""
 
@@ -117,7 +124,10 @@ class Sentences:
 
     def _other_end(self, finding: Finding) -> str:
         """``; meanwhile postgres uses 0.9 cores``: what is known of the one process, not traced, that has the other end
-        of what these threads wait on; "" if it is not known, or tells nothing."""
+        of what these threads wait on, or that it waits on the same connection; "" if it is not known, or tells
+        nothing."""
+        if finding.kind == PEER and both_wait(self._facts, finding.threads[0]):
+            return _BOTH_WAIT
         ends = finding.on.ends if finding.kind == PEER and finding.on and not finding.on.what.more_ends else ()
         if len(ends) != 1 or not self._facts.duration:
             return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -37,19 +38,31 @@ with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as server:
         server.recv(1)
 """
 
+ANSWERS = SERVER.replace("while client.recv(1):\n    render()", "while client.recv(1):\n    client.recv(1)")
+"""Answers at once when both bytes of a request are there."""
+IN_TWO_PARTS = CLIENT.replace('server.sendall(b"x")', 'server.sendall(b"x"); server.sendall(b"y")')
+WITHOUT_DELAY = IN_TWO_PARTS.replace("    print(", "    server.setsockopt(6, 1, 1)  # TCP_NODELAY\n    print(")
 
-@pytest.fixture
-def pair() -> Iterator[tuple[int, int]]:
-    """Ids of a server that sleeps before each answer, and of its client."""
-    with subprocess.Popen(["python3", "-c", SERVER], stdout=subprocess.PIPE, text=True) as server:
+
+@contextmanager
+def running(serves: str, asks: str) -> Iterator[tuple[int, int]]:
+    """Ids of a server and of its client."""
+    with subprocess.Popen(["python3", "-c", serves], stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout
         port = server.stdout.readline().strip()
-        with subprocess.Popen(["python3", "-c", CLIENT, port], stdout=subprocess.PIPE, text=True) as client:
+        with subprocess.Popen(["python3", "-c", asks, port], stdout=subprocess.PIPE, text=True) as client:
             assert client.stdout
             client.stdout.readline()
             yield server.pid, client.pid
             client.kill()
         server.kill()
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[int, int]]:
+    """Ids of a server that sleeps before each answer, and of its client."""
+    with running(SERVER, CLIENT) as pids:
+        yield pids
 
 
 def test_a_server_is_traced_because_its_client_waits_for_it(pair: tuple[int, int], tmp_path: Path) -> None:
@@ -74,3 +87,14 @@ def test_only_what_was_chosen(pair: tuple[int, int], tmp_path: Path) -> None:
     made = json.loads((kept / folder.SUMMARY).read_text())
     assert [row["pids"] for row in made["processes"]] == [[client]]
     assert "render" not in made["summary"]["answer"][0]
+
+
+@pytest.mark.parametrize(("asks", "holds"), [(IN_TWO_PARTS, True), (WITHOUT_DELAY, False)])
+def test_what_tcp_holds_back_until_an_acknowledgement(asks: str, holds: bool, tmp_path: Path) -> None:
+    """A request in two small writes waits 40 ms for the acknowledgement of the first one (Nagle's algorithm)."""
+    assert "render()" not in ANSWERS.partition("while")[2]
+    kept = tmp_path / "scan.d"
+    with running(ANSWERS, asks) as pids:
+        run("-p", ",".join(map(str, pids)), "-d", "2", "-o", str(kept), command=TRACE_SCAN).check_succeeded()
+    answer = json.loads((kept / folder.SUMMARY).read_text())["summary"]["answer"]
+    assert ("TCP holds back what was sent" in answer[0]) == holds, answer

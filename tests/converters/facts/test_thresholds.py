@@ -146,6 +146,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "LATE_WAITS": (Pin(0.33, 0.34, lambda x: pins.comes_last(0.5, waits=0.9 * x)),),
     "PEER_RUNS": (Pin(0.19, 0.21, core_pins.peer_that_uses),),
     "PEER_HARDLY_RUNS": (Pin(0.019, 0.021, core_pins.peer_that_uses),),
+    "BOTH_WAIT": (Pin(0.49, 0.51, host_pins.both_wait),),
     "BLAMED": (Pin(0.29, 0.31, blame_pins.ends),),
     "DOES_MOSTLY": (Pin(0.49, 0.51, blame_pins.runs_for),),
     "BLOCKED_ITSELF": (Pin(0.79, 0.81, blame_pins.blocked_itself),),
