@@ -13,7 +13,7 @@ from operator import attrgetter
 from ...converters.model.file_locks import FCNTL, OPEN_FILE, READ, FileLock, LockAsker
 from ...converters.model.remarks import Comment
 from . import procfs
-from .lock_table import NOT_TOLD, Blocked, Lock, Refused, blocked_in, refused_in, with_others
+from .lock_table import NOT_TOLD, Blocked, Lock, Refused, blocked_in, is_enough, refused_in, with_others
 from .neighbours import named
 from .open_files import holders, opened, path_of
 
@@ -223,7 +223,8 @@ class FileLocks:
         self._was_cut |= len(text) >= _BYTES
         self._add_requests(at - _RECENT)
         self._until = time.monotonic() + _SLICE
-        blocked = with_others(text, self._resolved(blocked_in(text)) + refused_in(text, self._recent.values()))
+        refused = [each for each in refused_in(text, self._recent.values()) if self._wants(each.waiter)]
+        blocked = with_others(text, self._resolved(blocked_in(text)) + refused)
         wait = False
         crowds: Counter[_Part] = Counter()
         for each in blocked:
@@ -296,6 +297,16 @@ class FileLocks:
             elif waiter.kind == OPEN_FILE and (pid := self._waiter_of(waiter)):
                 found.append(Blocked(waiter._replace(pid=pid), owner))
         return found
+
+    def _wants(self, wish: Lock) -> bool:
+        """Whether the process does not have by now what it wished for: of locks of open files only the open file tells,
+        and there may be no time to look at it."""
+        if wish.kind != OPEN_FILE:
+            return True
+        if time.monotonic() >= self._until:
+            return False
+        file = opened(wish.pid, wish.device, wish.inode)
+        return not file or not any(is_enough(lock, wish) for lock in file.locks)
 
     def _waiter_of(self, wish: Lock) -> int:
         pids = list(self._traced) if isinstance(self._traced, dict) else []

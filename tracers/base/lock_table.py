@@ -64,9 +64,10 @@ def refused_in(text: bytes, requests: Iterable[Refused]) -> list[Blocked]:
     locks = _locks_on(wishes, text)
     found = []
     for wish in wishes:
-        others = [each for each in locks[wish.device, wish.inode] if _is_in_the_way(each, wish)]
-        if not any(each.pid == wish.pid for each in others):
-            found.append(Blocked(wish, others[0] if others else wish._replace(pid=NOT_TOLD)))
+        there = locks[wish.device, wish.inode]
+        if not any(each.pid == wish.pid and is_enough(each, wish) for each in there):
+            others = (each for each in there if each.pid != wish.pid and _is_in_the_way(each, wish))
+            found.append(Blocked(wish, next(others, wish._replace(pid=NOT_TOLD))))
     return found[:MOST]
 
 
@@ -94,11 +95,19 @@ def _locks_on(wishes: Iterable[Lock], text: bytes) -> dict[tuple[int, int], list
 
 
 def _is_in_the_way(lock: Lock, wish: Lock) -> bool:
-    """Whether the kernel refuses a wish for the sake of this lock, or has granted it as this lock. Locks of flock(2)
-    and of fcntl(2) do not see each other; those of open files are like those of processes."""
+    """Whether the kernel refuses a wish for the sake of this lock. Locks of flock(2) and of fcntl(2) do not see each
+    other; those of open files are like those of processes."""
     if (lock.kind == FLOCK) != (wish.kind == FLOCK) or WRITE not in (lock.access, wish.access):
         return False
     return lock.first <= (wish.last or _END) and wish.first <= (lock.last or _END)
+
+
+def is_enough(lock: Lock, wish: Lock) -> bool:
+    """Whether who has this lock has what it wished for. A lock to read, or of a part, is not enough for a wish to
+    write, or for the whole: SQLite's writers have the former while they wait for the latter."""
+    if lock.kind != wish.kind or (wish.access == WRITE and lock.access == READ):
+        return False
+    return lock.first <= wish.first and (wish.last or _END) <= (lock.last or _END)
 
 
 def blocked_in(text: bytes) -> list[Blocked]:

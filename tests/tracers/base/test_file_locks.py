@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import struct
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import pytest
 from stallscope.converters.model.file_locks import FileLock, LockAsker
@@ -17,6 +20,8 @@ from stallscope.tracers.base.open_descriptors import mounts_of
 
 ME = os.getpid()
 OWNER = b"1: FLOCK  ADVISORY  WRITE %d 08:01:99 0 EOF\n"
+SOON = 600 * 10**9
+"""ns from now when a request is made that is recent at all looks of a test."""
 WAITER = b"1: -> FLOCK  ADVISORY  WRITE %d 08:01:99 0 EOF\n"
 
 
@@ -142,7 +147,7 @@ def asking(at: int, number: int = 5, tid: int = ME) -> Refused:
 
 def test_who_asks_again_and_again_waits_too(table: Path) -> None:
     """Requests are recent at three of four looks; somebody has the lock at two of them."""
-    soon = time.monotonic_ns() + 600 * 10**9
+    soon = time.monotonic_ns() + SOON
     answers = iter([[asking(0)], [asking(soon)], [asking(0)], []])
     look, began = FileLocks({ME: 0}, refused=lambda: next(answers)), time.monotonic_ns()
     for text in (OWNER % 1, OWNER % 1, OWNER % 1, b""):
@@ -188,7 +193,7 @@ def test_who_asks_once_a_second_waits_at_each_look(table: Path) -> None:
     """Four looks within that second."""
     table.write_bytes(OWNER % 1)
     now = time.monotonic_ns()
-    answers = iter([[asking(now + 600 * 10**9, 1)], [], [], [asking(now + 600 * 10**9, 1)]])
+    answers = iter([[asking(now + SOON, 1)], [], [], [asking(now + SOON, 1)]])
     look = FileLocks({ME: 0}, refused=lambda: next(answers))
     for _ in range(4):
         look.finish()
@@ -198,7 +203,7 @@ def test_who_asks_once_a_second_waits_at_each_look(table: Path) -> None:
 
 def test_requests_are_counted_by_thread(table: Path) -> None:
     table.write_bytes(OWNER % 1)
-    soon = time.monotonic_ns() + 600 * 10**9
+    soon = time.monotonic_ns() + SOON
     answers = iter([[asking(soon, 3, 7), asking(soon, 2, 8)], [asking(soon, 4, 8)]])
     look = FileLocks({ME: 0}, refused=lambda: next(answers))
     look.finish()
@@ -210,7 +215,7 @@ def test_requests_are_counted_by_thread(table: Path) -> None:
 
 def test_times_between_requests_are_added_up_unless_there_was_a_pause(table: Path) -> None:
     table.write_bytes(OWNER % 1)
-    soon = time.monotonic_ns() + 600 * 10**9
+    soon = time.monotonic_ns() + SOON
     after = (0, 400_000_000, 1_000_000_000, 4_000_000_000)
     answers = iter([[asking(soon + ns, 10)] for ns in after])
     look = FileLocks({ME: 0}, refused=lambda: next(answers))
@@ -231,53 +236,110 @@ def test_a_table_that_was_cut_is_told(table: Path) -> None:
     assert look.remarks() == []
 
 
+TAKES_AND_ENDS = """
+import fcntl, os, sys
+file = open(sys.argv[1], "w")
+fcntl.flock(file, fcntl.LOCK_EX)
+if os.fork():
+    os._exit(0)
+print(os.getpid(), flush=True)
+input()
+"""
+SET_OF_OPEN_FILE = 37
+"""F_OFD_SETLK (fcntl(2))."""
+READS = """
+import fcntl, os, sys
+file = open(sys.argv[1])
+fcntl.fcntl(file, 37, bytes.fromhex(sys.argv[2]))
+print(os.getpid(), flush=True)
+input()
+"""
+
+
+@contextlib.contextmanager
+def another(script: str, *options: object) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """A process of a script, and the pid that it prints once it is where it waits."""
+    line = [sys.executable, "-c", script, *map(str, options)]
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin and process.stdout
+        try:
+            yield process, int(process.stdout.readline())
+        finally:
+            process.stdin.close()
+
+
+def lock_of_open_file(access: int) -> bytes:
+    """struct flock of the whole file."""
+    return struct.pack("hhqqi4x", access, 0, 0, 0, 0)
+
+
+def line_of(file: IO[str]) -> str:
+    """The lock that an open file has, as /proc/locks tells it."""
+    return Path(f"/proc/self/fdinfo/{file.fileno()}").read_text().split("lock:")[1].strip()
+
+
+def asked_for(kind: str, line: str, pid: int = 1 << 30, *, access: str = "write") -> Refused:
+    """A request for the lock that is in this line of /proc/locks."""
+    major, minor, inode = line.split()[5].split(":")
+    wish = Lock(kind, access, pid, int(major, 16) << 20 | int(minor, 16), int(inode), 0, 0)
+    return Refused(wish, 1, time.monotonic_ns() + SOON, pid)
+
+
+def after_requests(table: Path, line: str, *requests: Refused) -> list[FileLock]:
+    """Locks that are found at a look at which the table has one line, and these requests were refused before it."""
+    table.write_text(f"{line}\n")
+    look = FileLocks(None, refused=lambda: list(requests))
+    look.finish()
+    return look.found(None, 0, time.monotonic_ns())
+
+
 def test_who_inherited_the_lock_that_another_one_asks_for_again_and_again(table: Path, tmp_path: Path) -> None:
     """Processes: the taker has ended, and who asks has the file open only while it asks."""
     path = tmp_path / "lock"
-    line = [
-        *(sys.executable, "-c"),
-        "import fcntl, os, sys; f = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX)\n"
-        "if os.fork(): os._exit(0)\nprint(os.getpid(), flush=True); input()",
-        str(path),
-    ]
-    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as taker:
-        assert taker.stdin and taker.stdout
-        heir = int(taker.stdout.readline())
+    with another(TAKES_AND_ENDS, path) as (taker, heir):
         taker.wait()
-        (text,) = [each for each in Path("/proc/locks").read_text().split("\n") if f" {taker.pid} " in each]
-        table.write_text(f"{text}\n")
-        major, minor, inode = text.split()[5].split(":")
-        wish = Lock("flock", "write", 1 << 30, int(major, 16) << 20 | int(minor, 16), int(inode), 0, 0)
-        asks = Refused(wish, 1, time.monotonic_ns() + 600 * 10**9, 1 << 30)
-        look = FileLocks({1 << 30: 0}, refused=lambda: [asks])
-        look.finish()
-        (found,) = look.found({1 << 30: 0}, 0, time.monotonic_ns())
-        assert (found.owner_pid, found.owner_ended, found.path, found.sharers) == (heir, True, str(path), 0)
-        assert found.owner
-        taker.stdin.close()
+        (line,) = [each for each in Path("/proc/locks").read_text().split("\n") if f" {taker.pid} " in each]
+        (found,) = after_requests(table, line, asked_for("flock", line))
+    assert (found.owner_pid, found.owner_ended, found.path, found.sharers) == (heir, True, str(path), 0)
+    assert found.owner
 
 
 def test_two_that_read_by_locks_of_open_files_may_have_one_each(table: Path, tmp_path: Path) -> None:
     path = tmp_path / "lock"
-    lock = struct.pack("hhqqi4x", fcntl.F_RDLCK, 0, 0, 0, 0)
-    line = [
-        *(sys.executable, "-c"),
-        "import fcntl, sys; f = open(sys.argv[1]); fcntl.fcntl(f, 37, bytes.fromhex(sys.argv[2]))\n"
-        "print(flush=True); input()",
-        *(str(path), lock.hex()),
-    ]
     path.touch()
-    with path.open() as file, subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-        assert other.stdin and other.stdout
-        other.stdout.readline()
-        fcntl.fcntl(file, 37, lock)
-        info = Path(f"/proc/self/fdinfo/{file.fileno()}").read_text().split("lock:")[1]
-        table.write_text(f"{info.strip()}\n")
-        major, minor, inode = info.split()[5].split(":")
-        wish = Lock("OFD", "write", 1 << 30, int(major, 16) << 20 | int(minor, 16), int(inode), 0, 0)
-        asks = Refused(wish, 1, time.monotonic_ns() + 600 * 10**9, 1 << 30)
-        look = FileLocks({1 << 30: 0}, refused=lambda: [asks])
-        look.finish()
-        (found,) = look.found({1 << 30: 0}, 0, time.monotonic_ns())
-        assert (found.sharers, found.others, found.owner_pid) == (0, 1, min(ME, other.pid))
-        other.stdin.close()
+    lock = lock_of_open_file(fcntl.F_RDLCK)
+    with path.open() as file, another(READS, path, lock.hex()) as (_, other):
+        fcntl.fcntl(file, SET_OF_OPEN_FILE, lock)
+        line = line_of(file)
+        (found,) = after_requests(table, line, asked_for("OFD", line))
+    assert (found.sharers, found.others, found.owner_pid) == (0, 1, min(ME, other))
+
+
+@pytest.mark.parametrize(
+    ("has", "wants", "waits"),
+    [
+        (fcntl.F_WRLCK, "write", False),
+        (fcntl.F_RDLCK, "read", False),
+        (fcntl.F_RDLCK, "write", True),
+        (fcntl.F_UNLCK, "write", True),
+    ],
+)
+def test_who_has_the_lock_of_an_open_file_by_now_does_not_wait(
+    table: Path, tmp_path: Path, has: int, wants: str, *, waits: bool
+) -> None:
+    """Only the open file tells whose lock it is."""
+    with (tmp_path / "lock").open("w+") as file:
+        fcntl.fcntl(file, SET_OF_OPEN_FILE, lock_of_open_file(fcntl.F_WRLCK))
+        line = line_of(file)
+        fcntl.fcntl(file, SET_OF_OPEN_FILE, lock_of_open_file(has))
+        found = after_requests(table, line, asked_for("OFD", line, ME, access=wants))
+    assert [each.pid for each in found] == ([ME] if waits else [])
+
+
+def test_without_time_for_open_files_nobody_waits_for_their_locks(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_locks, "_SLICE", 0)
+    line = "1: OFDLCK ADVISORY  WRITE -1 08:01:99 0 EOF"
+    assert after_requests(table, line, asked_for("OFD", line)) == []
+    assert len(after_requests(table, line, asked_for("flock", line))) == 1

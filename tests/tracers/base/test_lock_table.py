@@ -131,6 +131,31 @@ def test_requests_of_who_has_the_lock_by_now_are_no_waits() -> None:
     assert len(refused_in(HELD, [refused("flock", 0, 0, pid=pid) for pid in range(300, 310 + MOST)])) == MOST
 
 
+UPGRADE = b"""\
+1: POSIX  ADVISORY  WRITE 200 fe:0a:7 100 101
+2: POSIX  ADVISORY  READ 200 fe:0a:7 102 600
+3: POSIX  ADVISORY  READ 201 fe:0a:7 102 600
+"""
+"""Locks of a writer of SQLite's that commits, and of one who reads meanwhile."""
+
+
+@pytest.mark.parametrize(
+    ("asked", "owners"),
+    [
+        (refused("fcntl", 102, 600), [201]),  # its own lock is one to read
+        (refused("fcntl", 101, 102), [201]),  # its own lock is for a part
+        (refused("fcntl", 102, 600, pid=201), [200]),
+        (refused("fcntl", 100, 101), []),
+        (refused("fcntl", 100, 100), []),
+        (refused("fcntl", 300, 400, access="read"), []),
+        (refused("fcntl", 600, 0, access="read"), [0]),
+        (refused("OFD", 100, 101), [0]),  # a lock of the process is none of its open file
+    ],
+)
+def test_who_has_a_lock_that_is_not_enough_waits(asked: Refused, owners: list[int]) -> None:
+    assert [each.owner.pid for each in refused_in(UPGRADE, [asked])] == owners
+
+
 READERS = b"""1: FLOCK  ADVISORY  READ 10 fe:0a:7 0 EOF
 1: -> FLOCK  ADVISORY  WRITE 200 fe:0a:7 0 EOF
 2: FLOCK  ADVISORY  READ 11 fe:0a:7 0 EOF
