@@ -13,7 +13,7 @@ from operator import attrgetter
 from ...converters.model.file_locks import FCNTL, OPEN_FILE, READ, FileLock, LockAsker
 from ...converters.model.remarks import Comment
 from . import procfs
-from .lock_table import NOT_TOLD, Blocked, Lock, Refused, blocked_in, is_enough, refused_in, with_others
+from .lock_table import NOT_TOLD, Blocked, InTheWay, Lock, Refused, blocked_in, is_enough
 from .neighbours import named
 from .open_files import holders, opened, path_of
 
@@ -26,7 +26,8 @@ _RECENT = 1_250_000_000
 """ns in which a process that was refused a lock still waits for it, unless it has it by then: many sleep for a second
 before they ask again, and that takes a little longer."""
 _SHARE = 0.02
-"""Maximum share of time spent looking: while the kernel writes the table, nobody takes or gives back a lock."""
+"""Maximum share of time spent looking: while the kernel writes the table, nobody takes or gives back a lock. What is
+found in it costs, too."""
 _MOST = 1024
 """Pairs of a process that waits and an owner."""
 _THREADS = 512
@@ -219,12 +220,12 @@ class FileLocks:
         if self._read is None:
             return
         (at, text, cost), self._read = self._read, None
+        began = time.thread_time()
         self._looks.append(at)
         self._was_cut |= len(text) >= _BYTES
         self._add_requests(at - _RECENT)
         self._until = time.monotonic() + _SLICE
-        refused = [each for each in refused_in(text, self._recent.values()) if self._wants(each.waiter)]
-        blocked = with_others(text, self._resolved(blocked_in(text)) + refused)
+        blocked = self._blocked(text)
         wait = False
         crowds: Counter[_Part] = Counter()
         for each in blocked:
@@ -232,7 +233,15 @@ class FileLocks:
                 wait = True
                 crowds[_part_of(each.owner)] += 1
         self._add_crowds(crowds)
+        cost += time.thread_time() - began
         self._next = time.monotonic() + max(_SOON if wait else _SELDOM, cost / _SHARE)
+
+    def _blocked(self, text: bytes) -> list[Blocked]:
+        """Processes that wait, in the kernel or between two requests."""
+        waiting = self._resolved(blocked_in(text))
+        ways = InTheWay(text, [*(each.waiter for each in waiting), *self._recent])
+        refused = [each for each in ways.refused(self._recent.values()) if self._wants(each.waiter)]
+        return ways.with_others(waiting + refused)
 
     def _add(self, each: Blocked, at: int) -> bool:
         """Returns whether it is of a traced process."""

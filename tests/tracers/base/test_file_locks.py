@@ -343,3 +343,14 @@ def test_without_time_for_open_files_nobody_waits_for_their_locks(
     line = "1: OFDLCK ADVISORY  WRITE -1 08:01:99 0 EOF"
     assert after_requests(table, line, asked_for("OFD", line)) == []
     assert len(after_requests(table, line, asked_for("flock", line))) == 1
+
+
+def test_what_the_main_loop_spends_counts_too(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks that cost 2 s of this thread: at most 2 % of the time are spent on them."""
+    spent = iter(range(0, 1000, 2))
+    monkeypatch.setattr(file_locks, "_SHARE", 0.02)
+    monkeypatch.setattr(file_locks, "_table", lambda: OWNER % 1)
+    monkeypatch.setattr(time, "thread_time", lambda: next(spent))
+    look, began = FileLocks({ME: 0}), time.monotonic()
+    look.finish()
+    assert look._next - began >= (2 + 2) / 0.02
