@@ -48,6 +48,8 @@ class _Seen:
     first: int
     last: int
     times: int = 0
+    time: int = 0
+    """ns for which it waits, as the looks show it: see `FileLocks.waited`."""
     name: str = ""
     """Name of the process that waits."""
     owner: str = ""
@@ -151,9 +153,13 @@ class FileLocks:
 
     def waited(self) -> dict[tuple[int, int], int]:
         """Time in ns for which processes were seen to wait for locks, at the last look, too: by their pid, and that of
-        the owner."""
+        the owner. Between two looks at which one waits, the time counts; if it did not at the first of them, half."""
         last = self._looks[-1] if self._looks else 0
-        return {key[:2]: seen.last - seen.first for key, seen in self._seen.items() if key[1] and seen.last == last}
+        found: dict[tuple[int, int], int] = {}
+        for (waiter, owner, *_), seen in self._seen.items():
+            if owner and seen.last == last:
+                found[waiter, owner] = max(seen.time, found.get((waiter, owner), 0))
+        return found
 
     def found(self, traced: Container[int] | None, began: int, ended: int) -> list[FileLock]:
         """Waits that were seen of these processes, and of those for whom they wait; None: of all. Times of the trace
@@ -257,6 +263,9 @@ class FileLocks:
         if is_traced:
             self._find_path(waiter, owner)
         if seen.last != at or not seen.times:  # several threads of a process may wait
+            if seen.times:
+                before = self._looks[-2]
+                seen.time += (at - before) // (1 if seen.last == before else 2)
             seen.last, seen.times, seen.others = at, seen.times + 1, others
         return is_traced
 

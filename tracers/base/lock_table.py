@@ -108,7 +108,7 @@ class InTheWay:
 
 class _Compared(NamedTuple):
     owners: dict[int, Lock]
-    """Of each process with locks in the way the first one, by its pid, in the order of the table."""
+    """The first lock in the way of each process that has one, by its pid, in the order of the table."""
     enough: set[int]
     """Processes with locks that are enough for the wish."""
 

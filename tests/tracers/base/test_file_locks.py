@@ -183,10 +183,43 @@ def test_for_whom_processes_wait_now(table: Path) -> None:
         look.finish()
     ((pair, waited),) = look.waited().items()
     assert pair == (ME, 1)
-    assert waited > 0
+    assert waited == look._looks[1] - look._looks[0] > 0
     table.write_bytes(b"")
     look.finish()
     assert look.waited() == {}
+
+
+@pytest.mark.parametrize(
+    ("seen", "halves"),
+    [
+        ("10001", 1),  # once more, after a look at which nobody waited
+        ("11111", 8),
+        ("00111", 4),
+        ("10101", 2),
+        ("11001", 3),
+        ("00001", 0),
+    ],
+)
+def test_time_between_looks_at_which_nobody_waits_is_no_wait(
+    table: Path, monkeypatch: pytest.MonkeyPatch, seen: str, halves: int
+) -> None:
+    """Looks 2 ns apart, and the time in halves of the time between two of them."""
+    times = iter(range(2, 100, 2))
+    monkeypatch.setattr(time, "monotonic_ns", lambda: next(times))
+    look = FileLocks({ME: 0})
+    for is_seen in seen:
+        table.write_bytes(OWNER % 1 + WAITER % ME if is_seen == "1" else b"")
+        look.finish()
+    assert look.waited() == {(ME, 1): halves}
+
+
+def test_of_several_files_the_longest_wait_counts(table: Path) -> None:
+    first = OWNER % 1 + WAITER % ME
+    look = FileLocks({ME: 0})
+    for text in (first, first, first + first.replace(b":99", b":98")):
+        table.write_bytes(text)
+        look.finish()
+    assert look.waited() == {(ME, 1): look._looks[2] - look._looks[0]}
 
 
 def test_who_asks_once_a_second_waits_at_each_look(table: Path) -> None:
@@ -327,7 +360,7 @@ def test_two_that_read_by_locks_of_open_files_may_have_one_each(table: Path, tmp
 def test_who_has_the_lock_of_an_open_file_by_now_does_not_wait(
     table: Path, tmp_path: Path, has: int, wants: str, *, waits: bool
 ) -> None:
-    """Only the open file tells whose lock it is."""
+    """The open file alone tells whose lock it is."""
     with (tmp_path / "lock").open("w+") as file:
         fcntl.fcntl(file, SET_OF_OPEN_FILE, lock_of_open_file(fcntl.F_WRLCK))
         line = line_of(file)
