@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from file_lock_profiles import SEEN
+from stallscope.converters.facts.accounts import with_one_account_each
 from stallscope.converters.facts.wait_kinds import LOCK, PEER
 from stallscope.converters.facts.wait_kinds import SLEEP as SLEEPS
 from stallscope.converters.model import Profile, Stack
@@ -85,6 +86,12 @@ def test_only_the_thread_that_asks_waits_for_the_lock() -> None:
 def test_of_old_captures_the_only_thread_that_sleeps_as_often_has_asked() -> None:
     assert threads(refused(100)) == [SLEEPS, SLEEPS]
     assert threads(refused(100), sleeps=(100, 3, 200)) == [LOCK, SLEEPS, SLEEPS]
+
+
+@pytest.mark.parametrize(("sleeps", "expected"), [(100, LOCK), (70, SLEEPS)])
+def test_captures_between_which_the_lock_changed_hands(sleeps: int, expected: str) -> None:
+    locks = [replace(asked_by((1, requests)), owner_pid=owner) for owner, requests in ((9, 30), (8, 70))]
+    assert kind(with_one_account_each(asking(*locks, waits=sleeps))) == expected
 
 
 @pytest.mark.parametrize(
