@@ -11,7 +11,7 @@ from stallscope.converters.model import Profile, Stack
 from stallscope.converters.model.file_locks import FileLock, LockAsker
 from stallscope.converters.phrases.sentences import Sentences
 from stallscope.converters.rules.held_up import find
-from summary_profiles import READ, SECOND, SLEEP, Tracee, empty, facts_of
+from summary_profiles import EXE, READ, SECOND, SLEEP, Tracee, empty, facts_of, kernel, user
 
 
 def asking(*locks: FileLock, stack: Stack = SLEEP, waits: int = 100) -> Profile:
@@ -99,6 +99,37 @@ def test_captures_between_which_the_lock_changed_hands(sleeps: int, expected: st
 )
 def test_a_thread_that_asks_once_a_second_waits_too(requests: int, sleeps: int, expected: str) -> None:
     assert threads(asked_by((1, requests)), sleeps=(sleeps,)) == [expected]
+
+
+RETRY = (*user(EXE, "main", "retry"), *kernel("__x64_sys_clock_nanosleep", "do_nanosleep"))
+
+
+@pytest.mark.parametrize(
+    ("requests", "sleeps", "expected"),
+    [
+        (100, 100, []),
+        (100, 110, []),
+        (100, 200, ["retry"]),
+        (100, 70, ["retry"]),
+        (200, 200, ["nap"]),
+        (200, 100, []),
+    ],
+)
+def test_of_two_places_where_a_thread_sleeps_as_often_none_is_for_the_lock(
+    requests: int, sleeps: int, expected: list[str]
+) -> None:
+    """Sleeps: 100 of 10 ms, and others of 90 ms in another function. Requests are 100 ms apart."""
+    profile = asking(replace(SEEN, requests=requests, askers=[LockAsker(1, requests, 50, 5 * SECOND)]), waits=sleeps)
+    Tracee(profile, 1, "app", 1, "app").wait(RETRY, "interruptible", SECOND, 100)
+    places = facts_of(profile).waits_of((1, 1))
+    assert [place.site.frames[1] for place in places if place.kind == LOCK] == expected
+
+
+def test_of_old_captures_a_thread_that_sleeps_as_often_in_two_places_may_have_asked() -> None:
+    profile = asking(refused(100))
+    for stack in (SLEEP, RETRY):
+        Tracee(profile, 1, "app", 2, "app").wait(stack, "interruptible", SECOND, 100)
+    assert kind(profile) == SLEEPS
 
 
 MS = 1_000_000
