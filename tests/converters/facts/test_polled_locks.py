@@ -101,6 +101,16 @@ def test_a_thread_that_asks_once_a_second_waits_too(requests: int, sleeps: int, 
     assert threads(asked_by((1, requests)), sleeps=(sleeps,)) == [expected]
 
 
+@pytest.mark.parametrize("work", [0, 9 * SECOND])
+def test_a_thread_that_tries_once_in_each_period_of_its_own_looks_like_one_that_retries(work: int) -> None:
+    """Sleeps of 100 ms, each after one request: whether it would have slept less with the lock, no fact shows. One
+    that works between two requests may take locks, each after some retries."""
+    profile = empty()
+    Tracee(profile, 1, "app", 1, "app").run(work).wait(SLEEP, "interruptible", SECOND, 10)
+    profile.file_locks = [replace(SEEN, requests=10, askers=[LockAsker(1, 10, 9, work + SECOND)])]
+    assert kind(profile) == LOCK
+
+
 RETRY = (*user(EXE, "main", "retry"), *kernel("__x64_sys_clock_nanosleep", "do_nanosleep"))
 
 
