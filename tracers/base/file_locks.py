@@ -13,11 +13,13 @@ from operator import attrgetter
 from ...converters.model.file_locks import FCNTL, OPEN_FILE, READ, FileLock, LockAsker
 from ...converters.model.remarks import Comment
 from . import procfs
-from .lock_table import NOT_TOLD, Blocked, InTheWay, Lock, Refused, blocked_in, is_enough
+from .lock_table import ARROW, MOST, NOT_TOLD, Blocked, InTheWay, Lock, Refused, blocked_in, is_enough
 from .neighbours import named
 from .open_files import holders, opened, path_of
 
 TABLE = "/proc/locks"
+LOST_REQUESTS, LOST_LOOKS = "refused requests for locks on files", "looks at waits for locks on files"
+"""Kinds of losses: more requests, or more waits, than there is room or time for."""
 _BYTES = 1 << 20
 """Size of the table that is read: later locks are left out, and that is told."""
 _SOON, _SELDOM = 0.25, 1.0
@@ -97,6 +99,7 @@ class FileLocks:
         self._thread: threading.Thread | None = None
         self._read: tuple[int, bytes, float] | None = None
         self._was_cut = False
+        self._lost: Counter[str] = Counter()
 
     def poll(self) -> None:
         """Takes in a look that is done, and begins the next one when it is due. To be called often."""
@@ -142,6 +145,10 @@ class FileLocks:
         told = f"{TABLE} is longer than {_BYTES >> 20} MiB: who has later locks, or waits for them, was not seen"
         return [told] if self._was_cut else []
 
+    def losses(self) -> dict[str, int]:
+        """Numbers of what was left out, by kind."""
+        return {kind: number for kind, number in self._lost.items() if number}
+
     def next(self) -> None:
         """Begins an interval: what was seen before it is of another profile."""
         self._seen.clear()
@@ -149,6 +156,7 @@ class FileLocks:
         self._crowds.clear()
         self._numbers.clear()
         self._asked.clear()
+        self._lost.clear()
         self._was_cut = False
 
     def waited(self) -> dict[tuple[int, int], int]:
@@ -244,10 +252,15 @@ class FileLocks:
 
     def _blocked(self, text: bytes) -> list[Blocked]:
         """Processes that wait, in the kernel or between two requests."""
-        waiting = self._resolved(blocked_in(text))
+        told = blocked_in(text)
+        if len(told) == MOST:
+            self._lost[LOST_LOOKS] += max(text.count(ARROW) - MOST, 0)
+        waiting = self._resolved(told)
         ways = InTheWay(text, [*(each.waiter for each in waiting), *self._recent])
         refused = [each for each in ways.refused(self._recent.values()) if self._wants(each.waiter)]
-        return ways.with_others(waiting + refused)
+        blocked = ways.with_others(waiting + refused)
+        self._lost[LOST_LOOKS] += ways.left_out
+        return blocked
 
     def _add(self, each: Blocked, at: int) -> bool:
         """Returns whether it is of a traced process."""
@@ -257,6 +270,7 @@ class FileLocks:
         seen = self._seen.get(key)
         if seen is None:
             if len(self._seen) >= _MOST:
+                self._lost[LOST_LOOKS] += is_traced
                 return is_traced
             name, of_owner = procfs.comm(waiter.pid), procfs.comm(owner.pid) if owner.pid else ""
             seen = self._seen[key] = _Seen(owner, at, at, name=name, owner=of_owner)
@@ -273,15 +287,19 @@ class FileLocks:
         """``since``: CLOCK_MONOTONIC ns; requests are no longer recent before it."""
         for request in self._requests:
             self._count(request)
-        latest = sorted((*self._recent.values(), *self._requests), key=attrgetter("at"))[-_MOST:]
-        self._recent = {each.wish: each for each in latest if each.at >= since}
+        requests = sorted((*self._recent.values(), *self._requests), key=attrgetter("at"))
+        latest = {each.wish: each for each in requests if each.at >= since}
+        self._lost[LOST_LOOKS] += max(len(latest) - _MOST, 0)
+        self._recent = dict(sorted(latest.items(), key=lambda item: item[1].at)[-_MOST:])
 
     def _count(self, request: Refused) -> None:
         key = request.wish.pid, *_file_of(request.wish)
         if key not in self._numbers and len(self._numbers) == _MOST:
+            self._lost[LOST_REQUESTS] += request.number
             return
         threads = self._numbers.setdefault(key, {})
         if request.tid not in threads and len(threads) == _THREADS:
+            self._lost[LOST_REQUESTS] += request.number
             return
         asker = threads.setdefault(request.tid, LockAsker(request.tid, 0))
         asker.requests += request.number
@@ -322,6 +340,7 @@ class FileLocks:
         if wish.kind != OPEN_FILE:
             return True
         if time.monotonic() >= self._until:
+            self._lost[LOST_LOOKS] += 1
             return False
         file = opened(wish.pid, wish.device, wish.inode)
         return not file or not any(is_enough(lock, wish) for lock in file.locks)

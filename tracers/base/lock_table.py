@@ -21,7 +21,7 @@ NOT_TOLD = 0
 """The pid of a process that the kernel does not tell."""
 _KINDS = {b"FLOCK": FLOCK, b"POSIX": FCNTL, b"OFDLCK": OPEN_FILE, b"LEASE": LEASE, b"DELEG": DELEGATION}
 _ACCESSES = {b"READ": READ, b"WRITE": WRITE}
-_ARROW = b"->"
+ARROW = b"->"
 _MOST_PID = 1 << 22
 """PID_MAX_LIMIT (include/linux/threads.h)."""
 _END = 1 << 63
@@ -130,7 +130,7 @@ def _locks_on(wishes: Iterable[Lock], text: bytes) -> dict[tuple[int, int], list
     files = {b"%02x:%02x:%d" % (device >> 20, device & 0xFFFFF, inode) for device, inode in locks}
     for line in text.split(b"\n")[:-1] if files else ():
         words = line.split(maxsplit=8)
-        if len(words) > 5 and words[1] != _ARROW and words[5] in files and (lock := lock_of(words[1:])):
+        if len(words) > 5 and words[1] != ARROW and words[5] in files and (lock := lock_of(words[1:])):
             locks[lock.device, lock.inode].append(lock)
     return locks
 
@@ -159,7 +159,7 @@ def blocked_in(text: bytes) -> list[Blocked]:
     lines = text.split(b"\n")
     for line in lines[:-1]:  # what follows the last end of a line is cut off
         words = line.split(maxsplit=9)
-        if len(words) > 1 and words[1] == _ARROW:
+        if len(words) > 1 and words[1] == ARROW:
             waiter = lock_of(words[2:])
             if waiter and owner and words[0] == number:
                 found.append(Blocked(waiter, owner))
