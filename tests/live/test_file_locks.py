@@ -176,6 +176,16 @@ database.execute("BEGIN IMMEDIATE")
 print(flush=True)
 time.sleep(600)
 """
+READS = """
+import sqlite3, sys, time
+database = sqlite3.connect(sys.argv[1], isolation_level=None)
+database.execute("CREATE TABLE IF NOT EXISTS items (v)")
+database.executemany("INSERT INTO items VALUES (?)", [(2,), (3,)])
+rows = database.execute("SELECT v FROM items")
+next(rows)
+print(flush=True)
+time.sleep(600)
+"""
 INSERTS = """
 import sqlite3, sys
 database = sqlite3.connect(sys.argv[1], timeout=600, isolation_level=None)
@@ -194,12 +204,16 @@ while True:
 """
 
 
-def test_who_has_the_lock_of_a_database_for_which_another_one_asks_again_and_again(live: None, tmp_path: Path) -> None:
-    with running(tmp_path, "importer.py", WRITES) as holder, running(tmp_path, "tracker.py", INSERTS) as waiter:
+@pytest.mark.parametrize(("script", "access"), [(WRITES, "write"), (READS, "read")])
+def test_who_has_the_lock_of_a_database_for_which_another_one_asks_again_and_again(
+    live: None, tmp_path: Path, script: str, access: str
+) -> None:
+    """Who writes, and who reads: then the other one has a lock to read, too, while it asks for one to write."""
+    with running(tmp_path, "importer.py", script) as holder, running(tmp_path, "tracker.py", INSERTS) as waiter:
         time.sleep(0.2)
         told, locks = traced(tmp_path, "trace-offcpu", "-p", f"{waiter.pid},{holder.pid}", "-d", 5)
     (found,) = [each for each in locks if each.owner_pid]
-    assert (found.pid, found.owner_pid, found.kind, found.access) == (waiter.pid, holder.pid, "fcntl", "write")
+    assert (found.pid, found.owner_pid, found.kind, found.access) == (waiter.pid, holder.pid, "fcntl", access)
     assert found.path == str(tmp_path / "db.lock")
     first = told["answer"][0]
     assert "is blocked on a lock of an SQLite database" in first

@@ -40,6 +40,14 @@ def test_more_requests_than_there_is_room_for_are_lost(
     assert look.losses() == {}
 
 
+def test_the_latest_requests_are_kept(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_locks, "_MOST", 2)
+    requests = [of_range(1, inode=each)._replace(at=time.monotonic_ns() + SOON * each) for each in (3, 1, 2)]
+    look = FileLocks({ME: 0}, refused=lambda: requests)
+    look.finish()
+    assert {each.inode for each in look.found({ME: 0}, 0, time.monotonic_ns())} == {2, 3}
+
+
 @pytest.mark.parametrize(
     ("waiters", "traced", "lost"), [([ME, 1], [ME, 1], 0), ([1, 2, ME], [ME], 1), ([ME, 1, 2], [ME], 0)]
 )

@@ -148,6 +148,7 @@ UPGRADE = b"""\
     [
         (refused("fcntl", 102, 600), [201]),  # its own lock is one to read
         (refused("fcntl", 101, 102), [201]),  # its own lock is for a part
+        (refused("fcntl", 99, 101), [0]),
         (refused("fcntl", 102, 600, pid=201), [200]),
         (refused("fcntl", 100, 101), []),
         (refused("fcntl", 100, 100), []),
