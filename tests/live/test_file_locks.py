@@ -208,7 +208,7 @@ while True:
 def test_who_has_the_lock_of_a_database_for_which_another_one_asks_again_and_again(
     live: None, tmp_path: Path, script: str, access: str
 ) -> None:
-    """Who writes, and who reads: then the other one has a lock to read, too, while it asks for one to write."""
+    """Owners: one that writes, and one that reads, while the other one has a lock to read, too, and wants to write."""
     with running(tmp_path, "importer.py", script) as holder, running(tmp_path, "tracker.py", INSERTS) as waiter:
         time.sleep(0.2)
         told, locks = traced(tmp_path, "trace-offcpu", "-p", f"{waiter.pid},{holder.pid}", "-d", 5)
