@@ -60,7 +60,7 @@ struct refusals {
 	u64 last; /* when the last one was, CLOCK_MONOTONIC ns */
 };
 
-/* When it is full, requests for other locks are not seen until user space has taken these out. */
+/* When it is full, requests for other locks are only counted, as lost, until user space has taken these out. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -97,8 +97,8 @@ static __always_inline int asked(struct inode *inode, struct file_lock *lock, in
 	if (found) {
 		__sync_fetch_and_add(&found->count, 1);
 		found->last = first.last;
-	} else {
-		bpf_map_update_elem(&refused_locks, &key, &first, BPF_ANY);
+	} else if (bpf_map_update_elem(&refused_locks, &key, &first, BPF_ANY)) {
+		count(LOST_REFUSALS);
 	}
 	return 0;
 }

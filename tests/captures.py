@@ -78,10 +78,11 @@ def remaining(comm: bytes = b"worker", **given: Any) -> ThreadRecord:
 
 
 def capture(measure: OffCpuCollector | None = None, **given: Any) -> Capture:
-    """A capture of one measure; ``waits``, ``execs`` and ``counters`` are rows, known threads and losses."""
+    """A capture of one measure; ``waits``, ``execs``, ``counters`` and ``losses`` are what their names say."""
     measure = measure or OffCpuCollector(OffCpu())
     measure._waits = dict(given.pop("waits", []))
     counters = dict.fromkeys(COUNTERS, 0) | given.pop("counters", {})
+    losses = dict(measure.losses()) | given.pop("losses", {})
     fields: dict[str, Any] = {
         "began": 1000, "stopped": END, "wall_ns": 5, "threads": [], "stacks": {}, "lost_process_events": 0,
         "spaces": ProcessSpaces(fd_budget=0),
@@ -93,7 +94,7 @@ def capture(measure: OffCpuCollector | None = None, **given: Any) -> Capture:
     lives = fields["lives"] = Lives(fields["threads"], execs, fields["spaces"])
     fields["threads"] = lives.records(fields["threads"])
     rows = lives.rows(rows_of([measure], Ended(1000, END, fields["threads"], lives.threads)))
-    return Capture(**fields, columns=measure.columns, rows=rows, losses=dict(measure.losses()), counters=counters)
+    return Capture(**fields, columns=measure.columns, rows=rows, losses=losses, counters=counters)
 
 
 def profile(measure: OffCpuCollector | None = None, **given: Any) -> Profile:

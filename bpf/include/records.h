@@ -342,6 +342,7 @@ enum counter {
 	NEW_GIL_WAITS,	      /* … of waits for Python's interpreter lock */
 	LOST_OBJECTS,	      /* files and sockets without room in the table of known ones */
 	LOST_MAKERS,	      /* threads whose creation has no stack: another program used the memory for it */
+	LOST_REFUSALS,	      /* requests for locks on files without room in their table */
 	COUNTERS,
 };
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from itertools import zip_longest
 from typing import TypeVar
@@ -26,7 +27,7 @@ def with_one_account_each(profile: Profile) -> Profile:
         processes=_added(profile.processes, lambda process: process.pid, _process),
         origins=_added(profile.origins, lambda origin: origin.pid, lambda _, new: new),
         neighbours=_added(profile.neighbours, lambda neighbour: (neighbour.pid, neighbour.process), _neighbour),
-        file_locks=_added(profile.file_locks, _who_waits, _file_lock),
+        file_locks=_file_locks(profile.file_locks),
         gil=_added(profile.gil, lambda gil: gil.pid, _gil),
     )
 
@@ -85,12 +86,44 @@ def _neighbour(old: Neighbour, new: Neighbour) -> Neighbour:
 
 
 def _who_waits(lock: FileLock) -> object:
-    return lock.pid, lock.process, lock.owner_pid, lock.kind, lock.device, lock.inode
+    return _who_asks(lock), lock.owner_pid
+
+
+def _who_asks(lock: FileLock) -> object:
+    return lock.pid, lock.process, lock.kind, lock.device, lock.inode
+
+
+def _file_locks(given: Collection[FileLock]) -> list[FileLock]:
+    """Each with all requests for such locks on the file, whoever had it in the one capture or the other."""
+    asked = _asked(given)
+    return [
+        replace(
+            each,
+            requests=sum(part.requests for part in asked[_who_asks(each)]),
+            askers=_askers(asker for part in asked[_who_asks(each)] for asker in part.askers),
+        )
+        for each in _added(given, _who_waits, _file_lock)
+    ]
 
 
 def _file_lock(old: FileLock, new: FileLock) -> FileLock:
-    sums = {name: getattr(old, name) + getattr(new, name) for name in ("seen", "looks", "requests")}
-    return replace(new, first_seen=old.first_seen, askers=_askers([*old.askers, *new.askers]), **sums)
+    return replace(new, first_seen=old.first_seen, seen=old.seen + new.seen, looks=old.looks + new.looks)
+
+
+def _asked(given: Iterable[FileLock]) -> dict[object, list[FileLock]]:
+    """One wait for each capture in which somebody asked, by who asked for what: a capture tells the same requests with
+    each owner, so the next one begins where an owner comes again, or requests are others."""
+    found: dict[object, list[FileLock]] = defaultdict(list)
+    owners: dict[object, set[int]] = defaultdict(set)
+    for each in given:
+        key = _who_asks(each)
+        of_capture = found[key]
+        is_told = of_capture and (of_capture[-1].requests, of_capture[-1].askers) == (each.requests, each.askers)
+        if not is_told or each.owner_pid in owners[key]:
+            of_capture.append(each)
+            owners[key].clear()
+        owners[key].add(each.owner_pid)
+    return found
 
 
 def _askers(askers: Iterable[LockAsker]) -> list[LockAsker]:

@@ -29,20 +29,20 @@ def with_polled_locks(sums: Sums, file_locks: Collection[FileLock]) -> Sums:
         pid, tid = map(kernel_id, thread)
         of_thread = by_thread[pid, tid]
         asked, least = (of_thread, thresholds.ASKS_LEAST) if of_thread else (by_process[pid], thresholds.SLEEPS_AGAIN)
-        if any(_asks_again(place, total, asked, least) for place, total in places.items()):
+        found = [place for place, total in places.items() if _asks_again(place, total, asked, least)]
+        if found and not of_thread:
+            of_old[pid].append(thread)
+        if len(found) == 1:  # of several ones nobody knows before which it asks
             changed[thread] = {
-                _as_lock(place) if _asks_again(place, total, asked, least) else place: total
-                for place, total in places.items()
+                _as_lock(place) if place is found[0] else place: total for place, total in places.items()
             }
-            if not of_thread:
-                of_old[pid].append(thread)
-        elif of_thread and (place := _asks_at_times(places, of_thread, gaps.get((pid, tid), 0))):
+        elif not found and of_thread and (place := _asks_at_times(places, of_thread, gaps.get((pid, tid), 0))):
             part, rest = _split(places[place], of_thread)
             changed[thread] = {**places, place: rest, _as_lock(place): part}
     # Old captures do not tell which thread has asked: it is known only if no other one sleeps as often.
     for threads in of_old.values():
         for thread in threads if len(threads) > 1 else ():
-            del changed[thread]
+            changed.pop(thread, None)
     return sums | changed
 
 

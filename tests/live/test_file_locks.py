@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from stallscope.converters import pprof
 from stallscope.converters.model.file_locks import FileLock
+from stallscope.tracers.base.file_locks import LOST_REQUESTS
+from stallscope.tracers.engines.limits import MOST_REFUSALS
 
 HAS = """
 import fcntl, sys, time
@@ -174,6 +176,16 @@ database.execute("BEGIN IMMEDIATE")
 print(flush=True)
 time.sleep(600)
 """
+READS = """
+import sqlite3, sys, time
+database = sqlite3.connect(sys.argv[1], isolation_level=None)
+database.execute("CREATE TABLE IF NOT EXISTS items (v)")
+database.executemany("INSERT INTO items VALUES (?)", [(2,), (3,)])
+rows = database.execute("SELECT v FROM items")
+next(rows)
+print(flush=True)
+time.sleep(600)
+"""
 INSERTS = """
 import sqlite3, sys
 database = sqlite3.connect(sys.argv[1], timeout=600, isolation_level=None)
@@ -192,12 +204,16 @@ while True:
 """
 
 
-def test_who_has_the_lock_of_a_database_for_which_another_one_asks_again_and_again(live: None, tmp_path: Path) -> None:
-    with running(tmp_path, "importer.py", WRITES) as holder, running(tmp_path, "tracker.py", INSERTS) as waiter:
+@pytest.mark.parametrize(("script", "access"), [(WRITES, "write"), (READS, "read")])
+def test_who_has_the_lock_of_a_database_for_which_another_one_asks_again_and_again(
+    live: None, tmp_path: Path, script: str, access: str
+) -> None:
+    """Owners: one that writes, and one that reads, while the other one has a lock to read, too, and wants to write."""
+    with running(tmp_path, "importer.py", script) as holder, running(tmp_path, "tracker.py", INSERTS) as waiter:
         time.sleep(0.2)
         told, locks = traced(tmp_path, "trace-offcpu", "-p", f"{waiter.pid},{holder.pid}", "-d", 5)
     (found,) = [each for each in locks if each.owner_pid]
-    assert (found.pid, found.owner_pid, found.kind, found.access) == (waiter.pid, holder.pid, "fcntl", "write")
+    assert (found.pid, found.owner_pid, found.kind, found.access) == (waiter.pid, holder.pid, "fcntl", access)
     assert found.path == str(tmp_path / "db.lock")
     first = told["answer"][0]
     assert "is blocked on a lock of an SQLite database" in first
@@ -216,3 +232,28 @@ def test_who_asks_for_a_lock_with_a_new_descriptor_each_time(live: None, tmp_pat
     assert (found.pid, found.owner_pid, found.kind, found.path) == (waiter.pid, holder.pid, "flock", str(path))
     assert "is blocked on the lock of a file in" in told["answer"][0]
     assert f"importer.py (pid {holder.pid}, not traced) has the lock of {path}" in told["answer"][0]
+    assert LOST_REQUESTS not in told["lost"]
+
+
+ASKS_FOR_MANY = """
+import fcntl, sys, time
+file = open(sys.argv[1], "r+")
+print(flush=True)
+while True:
+    for first in range({number}):
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, first)
+        except BlockingIOError:
+            pass
+    time.sleep(0.01)
+"""
+
+
+def test_requests_for_which_the_kernel_had_no_room_are_told_as_lost(live: None, tmp_path: Path) -> None:
+    """Requests for bytes of a file: more than there is room for, all of them between two looks."""
+    has = HAS.format(call="lockf(file, fcntl.LOCK_EX)", seconds=600)
+    wants = ASKS_FOR_MANY.format(number=4 * MOST_REFUSALS)
+    with running(tmp_path, "importer.py", has), running(tmp_path, "builder.py", wants) as waiter:
+        told, locks = traced(tmp_path, "trace-offcpu", "-p", waiter.pid, "-d", 2)
+    assert told["lost"][LOST_REQUESTS] > 0
+    assert sum(each.requests for each in locks) > 0

@@ -13,11 +13,13 @@ from operator import attrgetter
 from ...converters.model.file_locks import FCNTL, OPEN_FILE, READ, FileLock, LockAsker
 from ...converters.model.remarks import Comment
 from . import procfs
-from .lock_table import NOT_TOLD, Blocked, Lock, Refused, blocked_in, refused_in, with_others
+from .lock_table import ARROW, MOST, NOT_TOLD, Blocked, InTheWay, Lock, Refused, blocked_in, is_enough
 from .neighbours import named
 from .open_files import holders, opened, path_of
 
 TABLE = "/proc/locks"
+LOST_REQUESTS, LOST_LOOKS = "refused requests for locks on files", "looks at waits for locks on files"
+"""Kinds of losses: more requests, or more waits, than there is room or time for."""
 _BYTES = 1 << 20
 """Size of the table that is read: later locks are left out, and that is told."""
 _SOON, _SELDOM = 0.25, 1.0
@@ -26,7 +28,8 @@ _RECENT = 1_250_000_000
 """ns in which a process that was refused a lock still waits for it, unless it has it by then: many sleep for a second
 before they ask again, and that takes a little longer."""
 _SHARE = 0.02
-"""Maximum share of time spent looking: while the kernel writes the table, nobody takes or gives back a lock."""
+"""Maximum share of time spent looking: while the kernel writes the table, nobody takes or gives back a lock. What is
+found in it costs, too."""
 _MOST = 1024
 """Pairs of a process that waits and an owner."""
 _THREADS = 512
@@ -47,6 +50,8 @@ class _Seen:
     first: int
     last: int
     times: int = 0
+    time: int = 0
+    """ns for which it waits, as the looks show it: see `FileLocks.waited`."""
     name: str = ""
     """Name of the process that waits."""
     owner: str = ""
@@ -94,6 +99,7 @@ class FileLocks:
         self._thread: threading.Thread | None = None
         self._read: tuple[int, bytes, float] | None = None
         self._was_cut = False
+        self._lost: Counter[str] = Counter()
 
     def poll(self) -> None:
         """Takes in a look that is done, and begins the next one when it is due. To be called often."""
@@ -139,6 +145,10 @@ class FileLocks:
         told = f"{TABLE} is longer than {_BYTES >> 20} MiB: who has later locks, or waits for them, was not seen"
         return [told] if self._was_cut else []
 
+    def losses(self) -> dict[str, int]:
+        """Numbers of what was left out, by kind."""
+        return {kind: number for kind, number in self._lost.items() if number}
+
     def next(self) -> None:
         """Begins an interval: what was seen before it is of another profile."""
         self._seen.clear()
@@ -146,13 +156,18 @@ class FileLocks:
         self._crowds.clear()
         self._numbers.clear()
         self._asked.clear()
+        self._lost.clear()
         self._was_cut = False
 
     def waited(self) -> dict[tuple[int, int], int]:
         """Time in ns for which processes were seen to wait for locks, at the last look, too: by their pid, and that of
-        the owner."""
+        the owner. Between two looks at which one waits, the time counts; if it did not at the first of them, half."""
         last = self._looks[-1] if self._looks else 0
-        return {key[:2]: seen.last - seen.first for key, seen in self._seen.items() if key[1] and seen.last == last}
+        found: dict[tuple[int, int], int] = {}
+        for (waiter, owner, *_), seen in self._seen.items():
+            if owner and seen.last == last:
+                found[waiter, owner] = max(seen.time, found.get((waiter, owner), 0))
+        return found
 
     def found(self, traced: Container[int] | None, began: int, ended: int) -> list[FileLock]:
         """Waits that were seen of these processes, and of those for whom they wait; None: of all. Times of the trace
@@ -219,11 +234,12 @@ class FileLocks:
         if self._read is None:
             return
         (at, text, cost), self._read = self._read, None
+        began = time.thread_time()
         self._looks.append(at)
         self._was_cut |= len(text) >= _BYTES
         self._add_requests(at - _RECENT)
         self._until = time.monotonic() + _SLICE
-        blocked = with_others(text, self._resolved(blocked_in(text)) + refused_in(text, self._recent.values()))
+        blocked = self._blocked(text)
         wait = False
         crowds: Counter[_Part] = Counter()
         for each in blocked:
@@ -231,7 +247,20 @@ class FileLocks:
                 wait = True
                 crowds[_part_of(each.owner)] += 1
         self._add_crowds(crowds)
+        cost += time.thread_time() - began
         self._next = time.monotonic() + max(_SOON if wait else _SELDOM, cost / _SHARE)
+
+    def _blocked(self, text: bytes) -> list[Blocked]:
+        """Processes that wait, in the kernel or between two requests."""
+        told = blocked_in(text)
+        if len(told) == MOST:
+            self._lost[LOST_LOOKS] += max(text.count(ARROW) - MOST, 0)
+        waiting = self._resolved(told)
+        ways = InTheWay(text, [*(each.waiter for each in waiting), *self._recent])
+        refused = [each for each in ways.refused(self._recent.values()) if self._wants(each.waiter)]
+        blocked = ways.with_others(waiting + refused)
+        self._lost[LOST_LOOKS] += ways.left_out
+        return blocked
 
     def _add(self, each: Blocked, at: int) -> bool:
         """Returns whether it is of a traced process."""
@@ -241,12 +270,16 @@ class FileLocks:
         seen = self._seen.get(key)
         if seen is None:
             if len(self._seen) >= _MOST:
+                self._lost[LOST_LOOKS] += is_traced
                 return is_traced
             name, of_owner = procfs.comm(waiter.pid), procfs.comm(owner.pid) if owner.pid else ""
             seen = self._seen[key] = _Seen(owner, at, at, name=name, owner=of_owner)
         if is_traced:
             self._find_path(waiter, owner)
         if seen.last != at or not seen.times:  # several threads of a process may wait
+            if seen.times:
+                before = self._looks[-2]
+                seen.time += (at - before) // (1 if seen.last == before else 2)
             seen.last, seen.times, seen.others = at, seen.times + 1, others
         return is_traced
 
@@ -254,15 +287,19 @@ class FileLocks:
         """``since``: CLOCK_MONOTONIC ns; requests are no longer recent before it."""
         for request in self._requests:
             self._count(request)
-        latest = sorted((*self._recent.values(), *self._requests), key=attrgetter("at"))[-_MOST:]
-        self._recent = {each.wish: each for each in latest if each.at >= since}
+        requests = sorted((*self._recent.values(), *self._requests), key=attrgetter("at"))
+        latest = {each.wish: each for each in requests if each.at >= since}
+        self._lost[LOST_LOOKS] += max(len(latest) - _MOST, 0)
+        self._recent = dict(sorted(latest.items(), key=lambda item: item[1].at)[-_MOST:])
 
     def _count(self, request: Refused) -> None:
         key = request.wish.pid, *_file_of(request.wish)
         if key not in self._numbers and len(self._numbers) == _MOST:
+            self._lost[LOST_REQUESTS] += request.number
             return
         threads = self._numbers.setdefault(key, {})
         if request.tid not in threads and len(threads) == _THREADS:
+            self._lost[LOST_REQUESTS] += request.number
             return
         asker = threads.setdefault(request.tid, LockAsker(request.tid, 0))
         asker.requests += request.number
@@ -296,6 +333,17 @@ class FileLocks:
             elif waiter.kind == OPEN_FILE and (pid := self._waiter_of(waiter)):
                 found.append(Blocked(waiter._replace(pid=pid), owner))
         return found
+
+    def _wants(self, wish: Lock) -> bool:
+        """Whether the process does not have by now what it wished for: of locks of open files only the open file tells,
+        and there may be no time to look at it."""
+        if wish.kind != OPEN_FILE:
+            return True
+        if time.monotonic() >= self._until:
+            self._lost[LOST_LOOKS] += 1
+            return False
+        file = opened(wish.pid, wish.device, wish.inode)
+        return not file or not any(is_enough(lock, wish) for lock in file.locks)
 
     def _waiter_of(self, wish: Lock) -> int:
         pids = list(self._traced) if isinstance(self._traced, dict) else []

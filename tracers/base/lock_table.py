@@ -15,11 +15,13 @@ from ...converters.model.file_locks import DELEGATION, FCNTL, FLOCK, LEASE, OPEN
 
 MOST = 4096
 """Waiting processes; later ones are left out."""
+_COMPARISONS = 1 << 18
+"""Comparisons of a lock with a wish at a look, about 0.3 s of a core: there may be thousands of both on one file."""
 NOT_TOLD = 0
 """The pid of a process that the kernel does not tell."""
 _KINDS = {b"FLOCK": FLOCK, b"POSIX": FCNTL, b"OFDLCK": OPEN_FILE, b"LEASE": LEASE, b"DELEG": DELEGATION}
 _ACCESSES = {b"READ": READ, b"WRITE": WRITE}
-_ARROW = b"->"
+ARROW = b"->"
 _MOST_PID = 1 << 22
 """PID_MAX_LIMIT (include/linux/threads.h)."""
 _END = 1 << 63
@@ -44,7 +46,7 @@ class Blocked(NamedTuple):
     waiter: Lock
     owner: Lock
     others: int = 0
-    """Number of other processes with locks of their own that are in its way, too: see `with_others`."""
+    """Number of other processes with locks of their own that are in its way, too: see `InTheWay.with_others`."""
 
 
 class Refused(NamedTuple):
@@ -57,29 +59,69 @@ class Refused(NamedTuple):
     tid: int
 
 
-def refused_in(text: bytes, requests: Iterable[Refused]) -> list[Blocked]:
-    """Processes whose requests were refused, with who has a lock that is in the way; `NOT_TOLD` if nobody has one any
-    more. Who has got it meanwhile is left out."""
-    wishes = [each.wish for each in requests]
-    locks = _locks_on(wishes, text)
-    found = []
-    for wish in wishes:
-        others = [each for each in locks[wish.device, wish.inode] if _is_in_the_way(each, wish)]
-        if not any(each.pid == wish.pid for each in others):
-            found.append(Blocked(wish, others[0] if others else wish._replace(pid=NOT_TOLD)))
-    return found[:MOST]
+class InTheWay:
+    """Locks that are in the way of wishes, in the table of one look. Each wish is compared with all locks on its file
+    once, whoever has it."""
+
+    def __init__(self, text: bytes, wishes: Iterable[Lock]) -> None:
+        """``wishes``: all that will be asked for, or others for the same files."""
+        self._locks = _locks_on(wishes, text)
+        self._known: dict[Lock, _Compared] = {}
+        self._left = _COMPARISONS
+        self.left_out = 0
+        """Number of wishes that would have been too many to compare."""
+
+    def refused(self, requests: Iterable[Refused]) -> list[Blocked]:
+        """Processes whose requests were refused, with who has a lock that is in the way; `NOT_TOLD` if nobody has one
+        any more. Who has got it meanwhile is left out."""
+        found = []
+        for wish in (each.wish for each in requests):
+            compared = self._compared(wish)
+            if compared and wish.pid not in compared.enough:
+                others = (lock for pid, lock in compared.owners.items() if pid != wish.pid)
+                found.append(Blocked(wish, next(others, wish._replace(pid=NOT_TOLD))))
+        return found[:MOST]
+
+    def with_others(self, blocked: Iterable[Blocked]) -> list[Blocked]:
+        """Processes that wait, with the numbers of others whose locks are in the way: of those that read, each has
+        one."""
+        found = []
+        for each in blocked:
+            waiter, owner, _ = each
+            compared = self._compared(waiter)
+            owners = compared.owners if compared else {}
+            known = {waiter.pid, owner.pid, NOT_TOLD} & owners.keys()
+            found.append(each._replace(others=len(owners) - len(known)))
+        return found
+
+    def _compared(self, wish: Lock) -> _Compared | None:
+        key = wish._replace(pid=NOT_TOLD)
+        if key not in self._known:
+            there = self._locks[wish.device, wish.inode]
+            if len(there) > self._left:
+                self.left_out += 1
+                return None
+            self._left -= len(there)
+            self._known[key] = _compared(there, wish)
+        return self._known[key]
 
 
-def with_others(text: bytes, blocked: Iterable[Blocked]) -> list[Blocked]:
-    """Processes that wait, with the numbers of others whose locks are in the way: of those that read, each has one."""
-    pairs = list(blocked)
-    locks = _locks_on([each.waiter for each in pairs], text)
-    found = []
-    for each in pairs:
-        waiter, owner, _ = each
-        pids = {lock.pid for lock in locks[waiter.device, waiter.inode] if _is_in_the_way(lock, waiter)}
-        found.append(each._replace(others=len(pids - {waiter.pid, owner.pid, NOT_TOLD})))
-    return found
+class _Compared(NamedTuple):
+    owners: dict[int, Lock]
+    """The first lock in the way of each process that has one, by its pid, in the order of the table."""
+    enough: set[int]
+    """Processes with locks that are enough for the wish."""
+
+
+def _compared(locks: list[Lock], wish: Lock) -> _Compared:
+    owners: dict[int, Lock] = {}
+    enough = set()
+    for lock in locks:
+        if _is_in_the_way(lock, wish):
+            owners.setdefault(lock.pid, lock)
+        if is_enough(lock, wish):
+            enough.add(lock.pid)
+    return _Compared(owners, enough)
 
 
 def _locks_on(wishes: Iterable[Lock], text: bytes) -> dict[tuple[int, int], list[Lock]]:
@@ -88,17 +130,25 @@ def _locks_on(wishes: Iterable[Lock], text: bytes) -> dict[tuple[int, int], list
     files = {b"%02x:%02x:%d" % (device >> 20, device & 0xFFFFF, inode) for device, inode in locks}
     for line in text.split(b"\n")[:-1] if files else ():
         words = line.split(maxsplit=8)
-        if len(words) > 5 and words[1] != _ARROW and words[5] in files and (lock := lock_of(words[1:])):
+        if len(words) > 5 and words[1] != ARROW and words[5] in files and (lock := lock_of(words[1:])):
             locks[lock.device, lock.inode].append(lock)
     return locks
 
 
 def _is_in_the_way(lock: Lock, wish: Lock) -> bool:
-    """Whether the kernel refuses a wish for the sake of this lock, or has granted it as this lock. Locks of flock(2)
-    and of fcntl(2) do not see each other; those of open files are like those of processes."""
+    """Whether the kernel refuses a wish for the sake of this lock. Locks of flock(2) and of fcntl(2) do not see each
+    other; those of open files are like those of processes."""
     if (lock.kind == FLOCK) != (wish.kind == FLOCK) or WRITE not in (lock.access, wish.access):
         return False
     return lock.first <= (wish.last or _END) and wish.first <= (lock.last or _END)
+
+
+def is_enough(lock: Lock, wish: Lock) -> bool:
+    """Whether who has this lock has what it wished for. A lock to read, or of a part, is not enough for a wish to
+    write, or for the whole: SQLite's writers have the former while they wait for the latter."""
+    if lock.kind != wish.kind or (wish.access == WRITE and lock.access == READ):
+        return False
+    return lock.first <= wish.first and (wish.last or _END) <= (lock.last or _END)
 
 
 def blocked_in(text: bytes) -> list[Blocked]:
@@ -109,7 +159,7 @@ def blocked_in(text: bytes) -> list[Blocked]:
     lines = text.split(b"\n")
     for line in lines[:-1]:  # what follows the last end of a line is cut off
         words = line.split(maxsplit=9)
-        if len(words) > 1 and words[1] == _ARROW:
+        if len(words) > 1 and words[1] == ARROW:
             waiter = lock_of(words[2:])
             if waiter and owner and words[0] == number:
                 found.append(Blocked(waiter, owner))

@@ -64,6 +64,7 @@ COUNTERS = (
     "new_gil_waits",
     "lost_objects",
     "lost_makers",
+    "lost_refusals",
 )
 """enum counter, in its order."""
 
@@ -78,7 +79,6 @@ _THREAD_RECORD_HEAD = struct.Struct("<IIQ16s")
 _SEED = struct.Struct("<II")
 THREAD_SIZE = _THREAD.size
 THREAD_RECORD_SIZE = _THREAD_RECORD_HEAD.size + _THREAD.size
-
 
 OTHER_STACKS, LOST, STACK_SHED = 2, 4, 6
 """Ids of user stacks that stand for rare stacks, put together, for what was lost, and for stacks that the probes did

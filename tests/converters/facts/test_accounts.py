@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from file_lock_profiles import SEEN
 from stallscope.converters.facts.accounts import with_one_account_each
 from stallscope.converters.facts.contention import contention_of
@@ -101,3 +102,26 @@ def test_looks_at_locks_on_files_are_added_up() -> None:
     assert [(each.owner_pid, each.seen, each.looks) for each in profile.file_locks] == [(9, 8, 9), (8, 10, 10)]
     assert profile.file_locks[0].requests == 9
     assert profile.file_locks[0].askers == [LockAsker(1, 2), LockAsker(2, 7, 3, 14)]
+
+
+@pytest.mark.parametrize(
+    ("waits", "requests"),
+    [
+        ([(9, 100), (8, 100)], 100),  # of one capture
+        ([(9, 100), (8, 300)], 400),
+        ([(9, 100), (9, 300), (8, 300)], 400),
+        ([(9, 100), (8, 100), (9, 300), (8, 300)], 400),
+        ([(9, 100), (8, 100), (9, 100), (8, 100)], 200),
+        ([(9, 100), (9, 100), (9, 100)], 300),
+    ],
+)
+def test_requests_are_added_up_once_for_each_capture_whoever_had_the_lock(
+    waits: list[tuple[int, int]], requests: int
+) -> None:
+    """Owners of the lock, and the requests that are told with them: those of another file are others."""
+    locks = [replace(SEEN, owner_pid=owner, requests=n, askers=[LockAsker(1, n)]) for owner, n in waits]
+    other = replace(SEEN, inode=98, requests=7, askers=[LockAsker(1, 7)])
+    *found, last = with_one_account_each(Profile([], file_locks=[*locks, other])).file_locks
+    assert {each.requests for each in found} == {requests}
+    assert all(each.askers == [LockAsker(1, requests)] for each in found)
+    assert (last.inode, last.requests) == (98, 7)

@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 from file_lock_profiles import SEEN
+from stallscope.converters.facts.accounts import with_one_account_each
 from stallscope.converters.facts.wait_kinds import LOCK, PEER
 from stallscope.converters.facts.wait_kinds import SLEEP as SLEEPS
 from stallscope.converters.model import Profile, Stack
 from stallscope.converters.model.file_locks import FileLock, LockAsker
 from stallscope.converters.phrases.sentences import Sentences
 from stallscope.converters.rules.held_up import find
-from summary_profiles import READ, SECOND, SLEEP, Tracee, empty, facts_of
+from summary_profiles import EXE, READ, SECOND, SLEEP, Tracee, empty, facts_of, kernel, user
 
 
 def asking(*locks: FileLock, stack: Stack = SLEEP, waits: int = 100) -> Profile:
@@ -87,11 +88,58 @@ def test_of_old_captures_the_only_thread_that_sleeps_as_often_has_asked() -> Non
     assert threads(refused(100), sleeps=(100, 3, 200)) == [LOCK, SLEEPS, SLEEPS]
 
 
+@pytest.mark.parametrize(("sleeps", "expected"), [(100, LOCK), (70, SLEEPS)])
+def test_captures_between_which_the_lock_changed_hands(sleeps: int, expected: str) -> None:
+    locks = [replace(asked_by((1, requests)), owner_pid=owner) for owner, requests in ((9, 30), (8, 70))]
+    assert kind(with_one_account_each(asking(*locks, waits=sleeps))) == expected
+
+
 @pytest.mark.parametrize(
     ("requests", "sleeps", "expected"), [(5, 6, LOCK), (4, 5, LOCK), (3, 4, SLEEPS), (4, 6, SLEEPS), (5, 9, SLEEPS)]
 )
 def test_a_thread_that_asks_once_a_second_waits_too(requests: int, sleeps: int, expected: str) -> None:
     assert threads(asked_by((1, requests)), sleeps=(sleeps,)) == [expected]
+
+
+@pytest.mark.parametrize("work", [0, 9 * SECOND])
+def test_a_thread_that_tries_once_in_each_period_of_its_own_looks_like_one_that_retries(work: int) -> None:
+    """Sleeps of 100 ms, each after one request: whether it would have slept less with the lock, no fact shows. One
+    that works between two requests may take locks, each after some retries."""
+    profile = empty()
+    Tracee(profile, 1, "app", 1, "app").run(work).wait(SLEEP, "interruptible", SECOND, 10)
+    profile.file_locks = [replace(SEEN, requests=10, askers=[LockAsker(1, 10, 9, work + SECOND)])]
+    assert kind(profile) == LOCK
+
+
+RETRY = (*user(EXE, "main", "retry"), *kernel("__x64_sys_clock_nanosleep", "do_nanosleep"))
+
+
+@pytest.mark.parametrize(
+    ("requests", "sleeps", "expected"),
+    [
+        (100, 100, []),
+        (100, 110, []),
+        (100, 200, ["retry"]),
+        (100, 70, ["retry"]),
+        (200, 200, ["nap"]),
+        (200, 100, []),
+    ],
+)
+def test_of_two_places_where_a_thread_sleeps_as_often_none_is_for_the_lock(
+    requests: int, sleeps: int, expected: list[str]
+) -> None:
+    """Sleeps: 100 of 10 ms, and others of 90 ms in another function. Requests are 100 ms apart."""
+    profile = asking(replace(SEEN, requests=requests, askers=[LockAsker(1, requests, 50, 5 * SECOND)]), waits=sleeps)
+    Tracee(profile, 1, "app", 1, "app").wait(RETRY, "interruptible", SECOND, 100)
+    places = facts_of(profile).waits_of((1, 1))
+    assert [place.site.frames[1] for place in places if place.kind == LOCK] == expected
+
+
+def test_of_old_captures_a_thread_that_sleeps_as_often_in_two_places_may_have_asked() -> None:
+    profile = asking(refused(100))
+    for stack in (SLEEP, RETRY):
+        Tracee(profile, 1, "app", 2, "app").wait(stack, "interruptible", SECOND, 100)
+    assert kind(profile) == SLEEPS
 
 
 MS = 1_000_000

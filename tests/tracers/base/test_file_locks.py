@@ -2,33 +2,16 @@ from __future__ import annotations
 
 import fcntl
 import os
-import struct
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
+from lock_tables import ME, OWNER, SOON, WAITER
 from stallscope.converters.model.file_locks import FileLock, LockAsker
 from stallscope.tracers.base import file_locks
 from stallscope.tracers.base.file_locks import FileLocks
 from stallscope.tracers.base.lock_table import Lock, Refused
 from stallscope.tracers.base.open_descriptors import mounts_of
-
-ME = os.getpid()
-OWNER = b"1: FLOCK  ADVISORY  WRITE %d 08:01:99 0 EOF\n"
-WAITER = b"1: -> FLOCK  ADVISORY  WRITE %d 08:01:99 0 EOF\n"
-
-
-@pytest.fixture
-def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    path = tmp_path / "locks"
-    path.touch()
-    monkeypatch.setattr(file_locks, "TABLE", str(path))
-    monkeypatch.setattr(file_locks, "_SOON", 0)
-    monkeypatch.setattr(file_locks, "_SELDOM", 60)
-    monkeypatch.setattr(file_locks, "_SHARE", 1e9)
-    return path
 
 
 def looked(*texts: bytes, table: Path, traced: dict[int, object]) -> list[FileLock]:
@@ -142,7 +125,7 @@ def asking(at: int, number: int = 5, tid: int = ME) -> Refused:
 
 def test_who_asks_again_and_again_waits_too(table: Path) -> None:
     """Requests are recent at three of four looks; somebody has the lock at two of them."""
-    soon = time.monotonic_ns() + 600 * 10**9
+    soon = time.monotonic_ns() + SOON
     answers = iter([[asking(0)], [asking(soon)], [asking(0)], []])
     look, began = FileLocks({ME: 0}, refused=lambda: next(answers)), time.monotonic_ns()
     for text in (OWNER % 1, OWNER % 1, OWNER % 1, b""):
@@ -178,17 +161,50 @@ def test_for_whom_processes_wait_now(table: Path) -> None:
         look.finish()
     ((pair, waited),) = look.waited().items()
     assert pair == (ME, 1)
-    assert waited > 0
+    assert waited == look._looks[1] - look._looks[0] > 0
     table.write_bytes(b"")
     look.finish()
     assert look.waited() == {}
+
+
+@pytest.mark.parametrize(
+    ("seen", "halves"),
+    [
+        ("10001", 1),  # once more, after a look at which nobody waited
+        ("11111", 8),
+        ("00111", 4),
+        ("10101", 2),
+        ("11001", 3),
+        ("00001", 0),
+    ],
+)
+def test_time_between_looks_at_which_nobody_waits_is_no_wait(
+    table: Path, monkeypatch: pytest.MonkeyPatch, seen: str, halves: int
+) -> None:
+    """Looks 2 ns apart, and the time in halves of the time between two of them."""
+    times = iter(range(2, 100, 2))
+    monkeypatch.setattr(time, "monotonic_ns", lambda: next(times))
+    look = FileLocks({ME: 0})
+    for is_seen in seen:
+        table.write_bytes(OWNER % 1 + WAITER % ME if is_seen == "1" else b"")
+        look.finish()
+    assert look.waited() == {(ME, 1): halves}
+
+
+def test_of_several_files_the_longest_wait_counts(table: Path) -> None:
+    first = OWNER % 1 + WAITER % ME
+    look = FileLocks({ME: 0})
+    for text in (first, first, first + first.replace(b":99", b":98")):
+        table.write_bytes(text)
+        look.finish()
+    assert look.waited() == {(ME, 1): look._looks[2] - look._looks[0]}
 
 
 def test_who_asks_once_a_second_waits_at_each_look(table: Path) -> None:
     """Four looks within that second."""
     table.write_bytes(OWNER % 1)
     now = time.monotonic_ns()
-    answers = iter([[asking(now + 600 * 10**9, 1)], [], [], [asking(now + 600 * 10**9, 1)]])
+    answers = iter([[asking(now + SOON, 1)], [], [], [asking(now + SOON, 1)]])
     look = FileLocks({ME: 0}, refused=lambda: next(answers))
     for _ in range(4):
         look.finish()
@@ -198,7 +214,7 @@ def test_who_asks_once_a_second_waits_at_each_look(table: Path) -> None:
 
 def test_requests_are_counted_by_thread(table: Path) -> None:
     table.write_bytes(OWNER % 1)
-    soon = time.monotonic_ns() + 600 * 10**9
+    soon = time.monotonic_ns() + SOON
     answers = iter([[asking(soon, 3, 7), asking(soon, 2, 8)], [asking(soon, 4, 8)]])
     look = FileLocks({ME: 0}, refused=lambda: next(answers))
     look.finish()
@@ -210,7 +226,7 @@ def test_requests_are_counted_by_thread(table: Path) -> None:
 
 def test_times_between_requests_are_added_up_unless_there_was_a_pause(table: Path) -> None:
     table.write_bytes(OWNER % 1)
-    soon = time.monotonic_ns() + 600 * 10**9
+    soon = time.monotonic_ns() + SOON
     after = (0, 400_000_000, 1_000_000_000, 4_000_000_000)
     answers = iter([[asking(soon + ns, 10)] for ns in after])
     look = FileLocks({ME: 0}, refused=lambda: next(answers))
@@ -231,53 +247,12 @@ def test_a_table_that_was_cut_is_told(table: Path) -> None:
     assert look.remarks() == []
 
 
-def test_who_inherited_the_lock_that_another_one_asks_for_again_and_again(table: Path, tmp_path: Path) -> None:
-    """Processes: the taker has ended, and who asks has the file open only while it asks."""
-    path = tmp_path / "lock"
-    line = [
-        *(sys.executable, "-c"),
-        "import fcntl, os, sys; f = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX)\n"
-        "if os.fork(): os._exit(0)\nprint(os.getpid(), flush=True); input()",
-        str(path),
-    ]
-    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as taker:
-        assert taker.stdin and taker.stdout
-        heir = int(taker.stdout.readline())
-        taker.wait()
-        (text,) = [each for each in Path("/proc/locks").read_text().split("\n") if f" {taker.pid} " in each]
-        table.write_text(f"{text}\n")
-        major, minor, inode = text.split()[5].split(":")
-        wish = Lock("flock", "write", 1 << 30, int(major, 16) << 20 | int(minor, 16), int(inode), 0, 0)
-        asks = Refused(wish, 1, time.monotonic_ns() + 600 * 10**9, 1 << 30)
-        look = FileLocks({1 << 30: 0}, refused=lambda: [asks])
-        look.finish()
-        (found,) = look.found({1 << 30: 0}, 0, time.monotonic_ns())
-        assert (found.owner_pid, found.owner_ended, found.path, found.sharers) == (heir, True, str(path), 0)
-        assert found.owner
-        taker.stdin.close()
-
-
-def test_two_that_read_by_locks_of_open_files_may_have_one_each(table: Path, tmp_path: Path) -> None:
-    path = tmp_path / "lock"
-    lock = struct.pack("hhqqi4x", fcntl.F_RDLCK, 0, 0, 0, 0)
-    line = [
-        *(sys.executable, "-c"),
-        "import fcntl, sys; f = open(sys.argv[1]); fcntl.fcntl(f, 37, bytes.fromhex(sys.argv[2]))\n"
-        "print(flush=True); input()",
-        *(str(path), lock.hex()),
-    ]
-    path.touch()
-    with path.open() as file, subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-        assert other.stdin and other.stdout
-        other.stdout.readline()
-        fcntl.fcntl(file, 37, lock)
-        info = Path(f"/proc/self/fdinfo/{file.fileno()}").read_text().split("lock:")[1]
-        table.write_text(f"{info.strip()}\n")
-        major, minor, inode = info.split()[5].split(":")
-        wish = Lock("OFD", "write", 1 << 30, int(major, 16) << 20 | int(minor, 16), int(inode), 0, 0)
-        asks = Refused(wish, 1, time.monotonic_ns() + 600 * 10**9, 1 << 30)
-        look = FileLocks({1 << 30: 0}, refused=lambda: [asks])
-        look.finish()
-        (found,) = look.found({1 << 30: 0}, 0, time.monotonic_ns())
-        assert (found.sharers, found.others, found.owner_pid) == (0, 1, min(ME, other.pid))
-        other.stdin.close()
+def test_what_the_main_loop_spends_counts_too(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks that cost 2 s of this thread: at most 2 % of the time are spent on them."""
+    spent = iter(range(0, 1000, 2))
+    monkeypatch.setattr(file_locks, "_SHARE", 0.02)
+    monkeypatch.setattr(file_locks, "_table", lambda: OWNER % 1)
+    monkeypatch.setattr(time, "thread_time", lambda: next(spent))
+    look, began = FileLocks({ME: 0}), time.monotonic()
+    look.finish()
+    assert look._next - began >= (2 + 2) / 0.02

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from stallscope.tracers.base import lock_table
 from stallscope.tracers.base.lock_table import (
     MOST,
     Blocked,
+    InTheWay,
     Lock,
     Refused,
     blocked_in,
     lock_of,
-    refused_in,
-    with_others,
 )
 
 TABLE = b"""\
@@ -106,6 +106,10 @@ def refused(kind: str, first: int, last: int, *, access: str = "write", pid: int
     return Refused(Lock(kind, access, pid, 0xFE << 20 | 10, inode, first, last), 3, 1000, pid)
 
 
+def refused_in(text: bytes, requests: list[Refused]) -> list[Blocked]:
+    return InTheWay(text, [each.wish for each in requests]).refused(requests)
+
+
 @pytest.mark.parametrize(
     ("asked", "owner"),
     [
@@ -131,6 +135,32 @@ def test_requests_of_who_has_the_lock_by_now_are_no_waits() -> None:
     assert len(refused_in(HELD, [refused("flock", 0, 0, pid=pid) for pid in range(300, 310 + MOST)])) == MOST
 
 
+UPGRADE = b"""\
+1: POSIX  ADVISORY  WRITE 200 fe:0a:7 100 101
+2: POSIX  ADVISORY  READ 200 fe:0a:7 102 600
+3: POSIX  ADVISORY  READ 201 fe:0a:7 102 600
+"""
+"""Locks of a writer of SQLite's that commits, and of one who reads meanwhile."""
+
+
+@pytest.mark.parametrize(
+    ("asked", "owners"),
+    [
+        (refused("fcntl", 102, 600), [201]),  # its own lock is one to read
+        (refused("fcntl", 101, 102), [201]),  # its own lock is for a part
+        (refused("fcntl", 99, 101), [0]),
+        (refused("fcntl", 102, 600, pid=201), [200]),
+        (refused("fcntl", 100, 101), []),
+        (refused("fcntl", 100, 100), []),
+        (refused("fcntl", 300, 400, access="read"), []),
+        (refused("fcntl", 600, 0, access="read"), [0]),
+        (refused("OFD", 100, 101), [0]),  # a lock of the process is none of its open file
+    ],
+)
+def test_who_has_a_lock_that_is_not_enough_waits(asked: Refused, owners: list[int]) -> None:
+    assert [each.owner.pid for each in refused_in(UPGRADE, [asked])] == owners
+
+
 READERS = b"""1: FLOCK  ADVISORY  READ 10 fe:0a:7 0 EOF
 1: -> FLOCK  ADVISORY  WRITE 200 fe:0a:7 0 EOF
 2: FLOCK  ADVISORY  READ 11 fe:0a:7 0 EOF
@@ -151,4 +181,48 @@ READERS = b"""1: FLOCK  ADVISORY  READ 10 fe:0a:7 0 EOF
 )
 def test_how_many_others_have_locks_that_are_in_the_way(blocked: list[Blocked], others: int) -> None:
     assert blocked
-    assert [each.others for each in with_others(READERS, blocked)] == [others]
+    assert [each.others for each in InTheWay(READERS, [each.waiter for each in blocked]).with_others(blocked)] == [
+        others
+    ]
+
+
+def locks_and_waiters(locks: int, waiters: int, *, step: int = 0) -> bytes:
+    """Readers of a byte each, and writers who wait for the whole file, or for what begins ``step`` bytes later each."""
+    lines = [
+        b"%d: POSIX  ADVISORY  READ %d 08:01:77 %d %d" % (each, 1000 + each, each + 1, each + 1)
+        for each in range(locks)
+    ]
+    lines += [
+        b"%d: -> POSIX  ADVISORY  WRITE %d 08:01:77 %d EOF" % (locks - 1, 50000 + each, step * each)
+        for each in range(waiters)
+    ]
+    return b"\n".join(lines) + b"\n"
+
+
+def test_equal_wishes_are_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[Lock] = []
+
+    def is_in_the_way(lock: Lock, _: Lock) -> bool:
+        compared.append(lock)
+        return True
+
+    monkeypatch.setattr(lock_table, "_is_in_the_way", is_in_the_way)
+    blocked = blocked_in(text := locks_and_waiters(300, 200))
+    requests = [Refused(each.waiter, 1, 1, 1) for each in blocked]
+    ways = InTheWay(text, [each.waiter for each in blocked])
+    assert {each.others for each in ways.with_others(blocked)} == {299}
+    assert len(ways.refused(requests)) == 200
+    assert len(compared) == 300
+    assert ways.left_out == 0
+
+
+def test_more_comparisons_than_there_is_time_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waiters whose wishes are left out still wait, for an owner whom the kernel has told."""
+    monkeypatch.setattr(lock_table, "_COMPARISONS", 1000)
+    blocked = blocked_in(text := locks_and_waiters(300, 5, step=10))
+    ways = InTheWay(text, [each.waiter for each in blocked])
+    assert [each.others for each in ways.with_others(blocked)] == [299, 290, 280, 0, 0]
+    assert ways.left_out == 2
+    ways = InTheWay(text, [each.waiter for each in blocked])
+    assert len(ways.refused([Refused(each.waiter, 1, 1, 1) for each in blocked])) == 3
+    assert ways.left_out == 2

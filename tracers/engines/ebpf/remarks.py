@@ -17,6 +17,7 @@ from ....converters.model.remarks import (
     UnwindTablesFull,
 )
 from ...base import descriptors
+from ...base.file_locks import LOST_LOOKS, LOST_REQUESTS
 from ...base.launch import ending
 from ...kernel.records import ENDS, LOST, MAX_FRAMES
 from ..limits import MOST_OBJECTS
@@ -41,6 +42,7 @@ _OTHERWISE = frozenset(
     (
         *(UNREADABLE, UNSEEN, UNREAD, NOT_LOOKED_INTO, WITHOUT_PROBE, TOO_DEEP, UNREPORTED),
         *(LOST_WRITES, MISSED_CHANGES, UNREADABLE_THREADS, *OF_QUESTIONS.values()),
+        *(LOST_REQUESTS, LOST_LOOKS),
     )
 )
 """Losses of measures that larger tables would not prevent."""
@@ -61,6 +63,7 @@ def losses(capture: Capture, stacks: Stacks) -> dict[str, int]:
         kinds.NAMELESS: stacks.unnamed.total(),
     }
     more = {
+        LOST_REQUESTS: counters["lost_refusals"] + capture.losses.get(LOST_REQUESTS, 0),
         "Python stacks that could not be read": counters["python_stacks_failed"],
         "Python stacks cut": counters["python_stacks_cut"],
         "Python functions without a name": stacks.nameless,

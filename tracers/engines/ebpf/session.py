@@ -355,7 +355,7 @@ class Session:
             part.wall,
             columns_of(collectors),
             rows,
-            {kind: count for collector in collectors for kind, count in collector.losses().items()},
+            {kind: count for each in collectors for kind, count in each.losses().items()} | self._file_locks.losses(),
             threads,
             stacks,
             {name: count - part.counters[name] for name, count in engine.counters().items()},

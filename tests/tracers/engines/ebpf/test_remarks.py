@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from captures import SLEEP, capture, key, profile
 from stallscope.converters.phrases.remarks import worded
+from stallscope.tracers.base.file_locks import LOST_LOOKS, LOST_REQUESTS
 from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpuCollector
 from stallscope.tracers.engines.ebpf.measures.python_steps import PythonStepsCollector
 from stallscope.tracers.engines.ebpf.remarks import details
@@ -143,6 +144,13 @@ def test_comment_names_the_option_that_helps(counters: dict[str, int], option: s
 def test_more_files_than_are_told_apart() -> None:
     (comment,) = worded(profile(counters={"lost_objects": 2}).comments)
     assert comment == "threads waited on more than 4,096 files and sockets: the others are not told"
+
+
+def test_requests_for_locks_on_files_that_the_kernel_or_the_tracer_had_no_room_for() -> None:
+    made = profile(counters={"lost_refusals": 2}, losses={LOST_REQUESTS: 3, LOST_LOOKS: 4})
+    assert {kind: number for kind, number in made.lost.items() if number} == {LOST_REQUESTS: 5, LOST_LOOKS: 4}
+    assert worded(made.comments) == []  # larger tables would not help
+    assert LOST_REQUESTS not in profile().lost
 
 
 def test_a_stack_that_came_twice_is_no_loss() -> None:
