@@ -38,8 +38,8 @@ def threads_behind(facts: Facts, effect: Finding, through: Iterable[Thread] = ()
 
 
 def answering(facts: Facts, effect: Finding, ends: Sequence[Thread]) -> Sequence[Thread]:
-    """Of the threads at the other end, those that end waits of ``effect``, and those of their processes that these wait
-    for in turn; all of them if it is not known of most of the time who has ended it."""
+    """Threads at the other end that end waits of ``effect``, and those of their processes that these wait for in turn;
+    all of ``ends`` if it is not known of most of the time who has ended it."""
     if facts.recorded is None:
         return ends
     enders, nodes = _enders(facts), {node_of(thread) for thread in ends}
