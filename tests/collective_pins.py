@@ -68,7 +68,7 @@ def of_two(share: float) -> bool:
 
 
 def by_chance(probability: float) -> bool:
-    """Of four ranks, by the meetings, and those to which one comes last."""
+    """Whether one of four ranks is told of that comes last to so many meetings by chance."""
     number, last = {0.00095: (38, 20), 0.00108: (33, 18)}[probability]
     found = _late(replace(one_late(last=last), meetings=number))
     return found is not None and found.late is not None

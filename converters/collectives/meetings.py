@@ -31,6 +31,8 @@ class Member(NamedTuple):
     pid: int
     comm: int
     """Address of the communicator in this process."""
+    number: int = 0
+    """How many calls have made or ended a communicator at this address before: memory is used again."""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import struct
+from dataclasses import replace
+
+import numpy as np
 from collective_calls import (
     BROADCAST,
     COMM,
@@ -18,8 +22,11 @@ from collective_calls import (
     SYNC,
     Table,
 )
+from numpy.typing import NDArray
 from stallscope.converters.collectives.communicators import communicators, endpoints, operations
-from stallscope.converters.collectives.records import OPEN
+from stallscope.converters.collectives.evidence import candidates
+from stallscope.converters.collectives.meetings import Member
+from stallscope.converters.collectives.records import OPEN, CallTable
 
 
 def test_ranks_that_gave_the_same_id_are_of_one_communicator() -> None:
@@ -47,6 +54,55 @@ def test_an_address_that_comes_back_is_another_communicator() -> None:
     first, second = endpoints(table.made())
     assert (len(first.rows), first.ended) == (1, True)
     assert (len(second.rows), second.ended) == (2, False)
+
+
+def test_one_that_is_made_unseen_where_another_has_ended() -> None:
+    """Such as by ncclCommInitAll."""
+    table = Table()
+    table.init(10, 0, size=1)
+    table.reduce(10, MS)
+    table.add(10, 2 * MS, DESTROY, COMM)
+    table.add(10, 3 * MS, DESTROY, COMM)
+    table.reduce(10, 4 * MS)
+    first, second = endpoints(table.made())
+    assert (len(first.rows), first.size, first.number) == (1, 1, 1)
+    assert (len(second.rows), second.size, second.identity, second.made, second.number) == (1, -1, None, OPEN, 3)
+
+
+def again() -> CallTable:
+    """Four ranks of a communicator that was made before; and pairs at the address where it was."""
+    table = Table()
+    for pid in range(10, 14):
+        table.steps(pid, 0, of=6)
+        table.add(pid, 100 * MS, DESTROY, COMM)
+        table.add(pid, 110 * MS, SCALABLE, 1, 2, (pid - 10) % 2, made=COMM)
+        for step in range(6):
+            began = (200 if pid < 12 else 205) * MS + step * 10 * MS
+            table.reduce(pid, began)
+            table.add(pid, began + 2000, SYNC, STREAM, ended=began + 4 * MS)
+    return table.made()
+
+
+def words(of: int, rank: int, size: int) -> NDArray[np.void]:
+    return candidates(struct.pack("<QiiQ", of << 48 | 5, rank, size, 0))
+
+
+def test_memory_tells_of_the_communicator_that_was_there() -> None:
+    old = {Member(pid, COMM): words(0xDEAD, pid - 10, 4) for pid in range(10, 14)}
+    world, *pairs = communicators(replace(again(), memory=old))
+    assert (world.is_known, [(each.pid, each.rank) for each in world.members]) == (
+        True,
+        [(10, 0), (11, 1), (12, 2), (13, 3)],
+    )
+    assert [(each.is_known, [(of.pid, of.rank) for of in each.members]) for each in pairs] == [
+        (False, [(10, 0), (11, 1)]),
+        (False, [(12, 0), (13, 1)]),
+    ]
+    new = {Member(pid, COMM, 2): words(0xBEE0 + pid // 12, pid % 2, 2) for pid in range(10, 14)}
+    stale = {Member(10, COMM, 1): words(0xBAD, 0, 2)}
+    world, *pairs = communicators(replace(again(), memory={**old, **new, **stale}))
+    assert [len(each.members) for each in (world, *pairs)] == [4, 2, 2]
+    assert all(each.is_known for each in (world, *pairs))
 
 
 def test_splits_are_told_apart_by_their_place_and_color() -> None:
