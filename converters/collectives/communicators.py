@@ -18,7 +18,7 @@ from .evidence import placed
 from .fitting import fitting
 from .meetings import Calls, Member
 from .records import OPEN, CallTable
-from .signatures import COLLECTIVE, ENDS, MAKES, MPI, WAITS, Signature, signature_of
+from .signatures import COLLECTIVE, ENDS, IN_PLACE, MAKES, MPI, WAITS, Signature, signature_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -191,6 +191,9 @@ def operations(table: CallTable) -> NDArray[np.int64]:
         for column, place in enumerate((of.count, of.type, of.peer) if of else (), 1):
             if of and place >= 0:
                 values = arguments[rows, place]
+                if of.own >= 0 and column < 3:
+                    at_root = np.isin(arguments[rows, of.own], IN_PLACE)
+                    values = np.where(at_root, arguments[rows, (of.root_count, of.root_type)[column - 1]], values)
                 if place == of.type and of.library == MPI:
                     values = np.where(values >> 32, 0, values)  # it is an address, which differs by process
                 found[rows, column] = values if column == 1 else values & _INT

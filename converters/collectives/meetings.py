@@ -32,7 +32,7 @@ class Member(NamedTuple):
     comm: int
     """Address of the communicator in this process."""
     number: int = 0
-    """How many calls have made or ended a communicator at this address before: memory is used again."""
+    """Number of calls that made or ended a communicator at this address before: memory is used again."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from .communicators import Communicator, communicators
 from .meetings import OPEN, Calls, Meetings, lateness, meetings
 from .queued import queued
 from .records import CallTable
-from .signatures import NCCL, NCCL_TYPES, signature_of
+from .signatures import BARRIER, NCCL, NCCL_TYPES, signature_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -126,7 +126,7 @@ def _operation(table: CallTable, row: int) -> _Operation:
     of = signature_of(table.names[call["function"]])
     assert of
     if of.count < 0:
-        return _Operation(of.what, 0)
+        return _Operation(of.what, 0 if of.what == BARRIER else UNKNOWN)
     size = NCCL_TYPES.get(int(call["arguments"][of.type]) & _INT, ("", 0))[1] if of.library == NCCL else 0
     whole = int(call["arguments"][of.count]) * size
     return _Operation(of.what, whole if size and whole < _MOST_BYTES else UNKNOWN)

@@ -6,16 +6,20 @@ import struct
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from collective_calls import (
+    ALL_GATHER,
     BROADCAST,
     COMM,
     DESTROY,
+    GATHER,
     INIT,
     MPI,
     MS,
     OTHER,
     REDUCE,
     SCALABLE,
+    SCATTER,
     SHRINK,
     SPLIT,
     STREAM,
@@ -211,6 +215,35 @@ def test_operations_differ_by_function_count_type_and_root() -> None:
     found = operations(table.made()).tolist()
     assert found[0] == found[1]
     assert len(set(found)) == 5
+
+
+FLOAT, NO_TYPE, IN_PLACE = 0x4C00040A, 0x0C000000, (1 << 64) - 1
+ROOT = (0, 0x44000000)
+"""Root and communicator."""
+
+
+@pytest.mark.parametrize(
+    ("function", "calls"),
+    [
+        # (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, …): the root's first, then another rank's.
+        (SCATTER, ((0x7F00, 256, FLOAT, 0x7F10, 256, FLOAT, *ROOT), (0, 0, NO_TYPE, 0x7F10, 256, FLOAT, *ROOT))),
+        (SCATTER, ((0x7F00, 256, FLOAT, IN_PLACE, 0, NO_TYPE, *ROOT), (0, 0, NO_TYPE, 0x7F10, 256, FLOAT, *ROOT))),
+        (SCATTER, ((0x7F00, 256, FLOAT, 1, 0, NO_TYPE, *ROOT), (0, 0, NO_TYPE, 0x7F10, 256, FLOAT, *ROOT))),
+        (GATHER, ((0x7F00, 256, FLOAT, 0x7F10, 256, FLOAT, *ROOT), (0x7F00, 256, FLOAT, 0, 0, NO_TYPE, *ROOT))),
+        (GATHER, ((IN_PLACE, 0, NO_TYPE, 0x7F10, 256, FLOAT, *ROOT), (0x7F00, 256, FLOAT, 0, 0, NO_TYPE, *ROOT))),
+        (ALL_GATHER, ((0x7F00, 256, FLOAT, 0x7F10, 256, FLOAT, 9), (IN_PLACE, 0, NO_TYPE, 0x7F10, 256, FLOAT, 9))),
+    ],
+)
+def test_arguments_that_a_rank_need_not_give(function: int, calls: tuple[tuple[int, ...], ...]) -> None:
+    """MPI 4.1, 6.5 to 6.7: those of the root only, and those of what is in place already."""
+    table = Table()
+    for rank, arguments in enumerate(calls):
+        table.add(10 + rank, rank, function, *arguments)
+    assert operations(table.made()).tolist() == [0, 0]
+    of = list(calls[1])
+    of[1 if function == GATHER else 4] = 255
+    table.add(12, 9, function, *of)
+    assert operations(table.made()).tolist() == [1, 1, 0], "other counts are other operations"
 
 
 def test_other_functions_are_no_collectives() -> None:
