@@ -61,7 +61,7 @@ def test_an_address_that_comes_back_is_another_communicator() -> None:
 
 
 def test_one_that_is_made_unseen_where_another_has_ended() -> None:
-    """Those of ncclCommInitAll are."""
+    # ncclCommInitAll does.
     table = Table()
     table.init(10, 0, size=1)
     table.reduce(10, MS)
