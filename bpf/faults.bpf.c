@@ -24,12 +24,14 @@ int page_fault(u64 *ctx)
 SEC("tp_btf/page_fault_kernel")
 int page_fault_in_kernel(u64 *ctx)
 {
+	struct task_struct *current = bpf_get_current_task_btf();
 	struct pt_regs *regs = (void *)ctx[1];
 	struct thread *t;
 
-	if ((s64)ctx[0] < 0 || !regs || is_shed(SHED_FAULTS))
+	/* Where faults are disabled, nobody waits: the kernel gives up, as in bpf_probe_read_user() of our own stack walks. */
+	if ((s64)ctx[0] < 0 || !regs || current->pagefault_disabled || is_shed(SHED_FAULTS))
 		return 0;
-	t = find_thread(bpf_get_current_task_btf(), true);
+	t = find_thread(current, true);
 	if (t) {
 		t->inner_fault = ctx[0];
 		t->inner_regs = (u64)regs;

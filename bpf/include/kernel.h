@@ -115,6 +115,7 @@ struct task_struct {
 	unsigned long nvcsw;
 	unsigned long nivcsw;
 	struct pid *thread_pid;
+	int pagefault_disabled;
 	struct thread_struct thread;
 };
 

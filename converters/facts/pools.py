@@ -16,7 +16,7 @@ from ..model import Stack, ThreadTimes
 from ..model.processes import OTHER_NAMES
 from . import thresholds
 from .facts import Facts
-from .feeders import Names, feeders
+from .feeders import OTHERS, Names, feeders
 from .frame_names import bare, label
 from .identity import kernel_id
 from .plumbing import is_plumbing
@@ -138,7 +138,7 @@ def _fed_apart(facts: Facts, members: dict[_Kind, list[ThreadTimes]]) -> Iterabl
 def _feeder(found: Counter[Names], share: float) -> Names:
     """The place with more than this share of all time; () if there is none."""
     place, time = max(found.items(), key=lambda entry: (entry[1], entry[0]), default=((), 0))
-    return place if time > share * found.total() else ()
+    return place if time > share * found.total() and place != OTHERS else ()
 
 
 def _tids(found: Iterable[ThreadTimes]) -> frozenset[int]:

@@ -4,7 +4,7 @@ the waits of those that called it, and the server ends theirs; or a server waits
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ..facts import thresholds
 from ..facts.facts import Facts
@@ -35,6 +35,21 @@ def threads_behind(facts: Facts, effect: Finding, through: Iterable[Thread] = ()
         return []
     named = _with_most({node: time for node, time in outside.items() if node.pid == pid}, thresholds.ON_ONE * most)
     return [thread for thread in facts.own if node_of(thread) in named]
+
+
+def answering(facts: Facts, effect: Finding, ends: Sequence[Thread]) -> Sequence[Thread]:
+    """Of the threads at the other end, those that end waits of ``effect``, and those of their processes that these wait
+    for in turn; all of them if it is not known of most of the time who has ended it."""
+    if facts.recorded is None:
+        return ends
+    enders, nodes = _enders(facts), {node_of(thread) for thread in ends}
+    direct: Counter[Node] = Counter()
+    for victim in map(node_of, effect.threads):
+        direct.update({ender: time for ender, time in enders.get(victim, {}).items() if ender in nodes})
+    if direct.total() < thresholds.MOSTLY * effect.time:
+        return ends
+    reached = _reached(enders, direct)
+    return [thread for thread in ends if node_of(thread) in reached]
 
 
 def _with_most(times: dict[Node, int], enough: float) -> set[Node]:

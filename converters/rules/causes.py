@@ -14,7 +14,7 @@ from ..facts.started import all_started
 from ..facts.wait_functions import CLIENT_CALLS, LOADER
 from ..facts.wait_kinds import CHILD, CORE, HALTED, HELD, LOCK, PEER, SLEEP, THREAD
 from ..facts.wait_sums import Place, Thread
-from .behind import threads_behind
+from .behind import answering, threads_behind
 from .finding import CPU, Finding, Key, running, waiting
 
 
@@ -49,7 +49,7 @@ def _asked(facts: Facts, effect: Finding) -> list[Thread] | None:
     elif effect.kind in (THREAD, SLEEP):
         asked = [thread for thread in facts.own if thread[0] in effect.pids]
     elif effect.kind == PEER and (ends := _ends(facts, effect)):
-        asked = ends
+        asked = [*answering(facts, effect, ends)]
     elif effect.kind == CHILD and (pids := all_started(effect.threads, facts.started)):
         asked = [thread for thread in facts.own if thread[0] in pids]
     elif effect.kind in (PEER, CHILD):

@@ -86,9 +86,14 @@ def _verdict(facts: Facts, group: Contention, names: tuple[str, ...], more: bool
 def _takers(facts: Facts, group: Contention) -> list[tuple[str, float]]:
     """See `Crowd.takers`; other programs that were traced, too."""
     others = [each for each in by_name(facts.contention) if each.span and not set(each.pids) & set(group.pids)]
-    traced = [(shown(each), each.on_cpu / each.span) for each in others if each.cpus & group.cpus]
+    traced = [(shown(each), each.on_cpu / each.span * _part_of(each, group)) for each in others if each.cpus]
     found = [*users_of_cores(facts.neighbours, facts.duration, group.cpus), *traced]
-    return sorted(found, key=lambda each: (-each[1], each[0]))
+    return sorted((each for each in found if each[1]), key=lambda each: (-each[1], each[0]))
+
+
+def _part_of(other: Contention, group: Contention) -> float:
+    """Part of the cores of other processes that the group may use, too: they are taken for evenly used."""
+    return len(other.cpus & group.cpus) / len(other.cpus)
 
 
 def _teams(facts: Facts, group: Contention) -> tuple[Team, ...]:
@@ -103,12 +108,11 @@ def _pools(facts: Facts, group: Contention, teams: Sequence[Team]) -> tuple[Pool
     """See `Crowd.pools`."""
     in_teams = {(team.pid, tid) for team in teams for tid in team.threads}
     least = thresholds.CROWD_MEMBER * (group.on_cpu + group.runnable) / group.processes
+    pids = set(group.pids)
     found = [
         pool
         for pool in facts.once(pools_of)
-        if pool.pid in set(group.pids)
-        and pool.wanted >= least
-        and in_teams.isdisjoint((pool.pid, tid) for tid in pool.tids)
+        if pool.pid in pids and pool.wanted >= least and in_teams.isdisjoint((pool.pid, tid) for tid in pool.tids)
     ]
     number = Counter([*(pool.pid for pool in found), *(team.pid for team in teams)])
     return alike_pools(pool for pool in found if number[pool.pid] > 1)

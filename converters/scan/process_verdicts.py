@@ -16,7 +16,7 @@ from ..facts.wait_kinds import EVENTS, SLEEP, TOLD_BY_OTHERS
 from ..facts.wait_sums import Thread
 from ..model.waits_for import DEVICE, THREAD, Node, WaitGraph
 from ..phrases.sentences import Sentences
-from ..rules import ends_with
+from ..rules import ends_with, for_others
 from ..rules.busy import Busy
 from ..rules.finding import CPU, Finding, running, waiting
 from ..rules.ranking import judge
@@ -196,7 +196,8 @@ def _as_cause(own: Facts, first: Verdict | None) -> Verdict | None:
     else:
         places = {thread: [each for each in own.waits_of(thread) if each.kind == cause.kind] for thread in threads}
         finding = waiting(own, cause.kind, {thread: of for thread, of in places.items() if of}, least=0)
-    return Verdict(first.rule, kind_of(finding), finding.time, 1, finding.pids, finding) if finding else None
+    # The rule of the first sentence may tell of details that are its own.
+    return Verdict(for_others.RULE, kind_of(finding), finding.time, 1, finding.pids, finding) if finding else None
 
 
 def _not_polling(verdict: Verdict | None, pid: int, known: _Known) -> Verdict | None:

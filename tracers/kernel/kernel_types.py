@@ -6,7 +6,9 @@ From its BTF: include/uapi/linux/btf.h.
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Collection, Iterator
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
@@ -21,15 +23,48 @@ _DEEPEST = 16
 
 
 _KERNEL_BTF = Path("/sys/kernel/btf/vmlinux")
+_HEADER = struct.Struct("<HBBIIIII")
+"""struct btf_header: where the names are, behind the header, is told by its last two fields."""
+_MAGIC = 0xEB9F
+_MOST = 64 << 20
+"""Bytes of names that are read."""
+CACHE_OF_MEMORY = "bpf_get_kmem_cache"
+_NAMES = tuple(
+    name.encode()
+    for name in (
+        "btf_trace_contention_begin",
+        "btf_trace_posix_lock_inode",
+        "btf_trace_flock_lock_inode",
+        CACHE_OF_MEMORY,
+    )
+)
+"""Names that are asked for: the file is large, and is read once for all."""
 
 
-def kernel_has(name: bytes, *, otherwise: bool = False) -> bool:
-    """Whether the running kernel's type information has this name, which is given between two bytes 0; ``otherwise``
-    without such information."""
+def kernel_has(name: str, *, otherwise: bool = False) -> bool:
+    """Whether the running kernel's type information has this name, which is one of `_NAMES`; ``otherwise`` without such
+    information."""
+    assert name.encode() in _NAMES, name
     try:
-        return name in _KERNEL_BTF.read_bytes()
+        status = _KERNEL_BTF.stat()
+        return name.encode() in _names_in(_KERNEL_BTF, status.st_mtime_ns, status.st_size)
     except OSError:
         return otherwise
+
+
+@lru_cache(maxsize=1)
+def _names_in(path: Path, _changed: int, _size: int) -> frozenset[bytes]:
+    """Names of `_NAMES` that type information has."""
+    with path.open("rb") as file:
+        header = file.read(_HEADER.size)
+        if len(header) < _HEADER.size:
+            return frozenset()
+        magic, _, _, length, _, _, begin, size = _HEADER.unpack(header)
+        if magic != _MAGIC:
+            return frozenset()
+        file.seek(length + begin)
+        names = file.read(min(size, _MOST))
+    return frozenset(name for name in _NAMES if b"\0" + name + b"\0" in names)
 
 
 class _Member(NamedTuple):

@@ -7,12 +7,12 @@ its times are those of the job, however long it takes. Times per second of the t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...facts import thresholds
-from ...facts.frame_names import is_named, label, without_line
-from ...facts.plumbing import is_plumbing
+from ...facts.frame_names import bare, function_name, is_named, label, without_line
+from ...facts.plumbing import in_library, only_calls
 from ...facts.stacks import Stacks
 from ...facts.wait_sites import site_of
 from ...model import Profile, Stack, ThreadTimes
@@ -77,9 +77,11 @@ def _run(profile: Profile, main: ThreadTimes) -> _Whole | None:
     return _Whole(names_of(profile).get(main.pid, main.process), Run(1, 0, parts), functions)
 
 
-def _functions(stack: Stack) -> Iterable[str]:
-    """Functions of user space that have names; outermost first."""
-    return (label(each) for each in stack if each.kind != "kernel" and is_named(each) and not is_plumbing(each))
+def _functions(stack: Stack) -> Iterator[str]:
+    """Functions of user space that have names, and do not only call others; outermost first."""
+    for frame in stack:
+        if frame.kind != "kernel" and is_named(frame) and not only_calls(function_name(frame.name)):
+            yield bare(frame.name) if in_library(frame) else label(frame)
 
 
 def _mostly(before: Sequence[_Whole], after: Sequence[_Whole]) -> str:
@@ -91,4 +93,5 @@ def _mostly(before: Sequence[_Whole], after: Sequence[_Whole]) -> str:
     sign = 1 if more > 0 else -1
     moved = {name: sign * (sides[1][name] - sides[0][name]) for name in names}
     much = [name for name, time in moved.items() if time >= thresholds.MOSTLY_INSIDE * abs(more) > 0]
-    return min(much, key=lambda name: (max(sides[0][name], sides[1][name]), name), default="")
+    # Of functions with equal times, that which was seen later is further inside: `_functions` are outermost first.
+    return min(reversed(much), key=lambda name: max(sides[0][name], sides[1][name]), default="")

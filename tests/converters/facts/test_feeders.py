@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pool_profiles import PID, READERS, WAKES, add_pool, no_pools
 from stallscope.converters.facts.pools import pools_of
-from stallscope.converters.model import Profile
+from stallscope.converters.model import Frame, Profile
 from stallscope.converters.model.wakers import SEPARATOR
 from summary_profiles import facts_of
 
@@ -81,3 +81,18 @@ def test_an_idle_thread_whose_last_wait_goes_on_was_fed() -> None:
     ]
     made.samples += idle
     assert fed_in(made) == FEED
+
+
+@pytest.mark.parametrize(("times", "expected"), [(9, ()), (0.1, FEED)])
+def test_waits_that_interrupts_end_are_not_fed(times: float, expected: tuple[str, ...]) -> None:
+    """A place gives work if it ends most of the waits for it, not only most of those that some place ends."""
+    made = no_pools()
+    add_pool(made, 4, made_in=READERS, fed={"feed": 1}, call="epoll_wait")
+    for each in list(made.samples):
+        if SEPARATOR in each.stack:
+            labels = {**dict(each.labels), "waker": "[eth0]"}
+            labels.pop("waker_tid", None)
+            stack = (*each.stack[: each.stack.index(SEPARATOR) + 1], Frame("[eth0]", "waker"))
+            values = (round(each.values[0] * times), *each.values[1:])
+            made.samples.append(each._replace(stack=stack, values=values, labels=tuple(sorted(labels.items()))))
+    assert fed_in(made) == expected

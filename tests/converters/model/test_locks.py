@@ -58,7 +58,7 @@ def test_a_semaphore_that_is_used_as_a_lock(
 
 
 def test_waiters_that_are_not_kept_may_be_told_by_others() -> None:
-    """Where not all waiters are known, most of the time has to be ended by those who are."""
+    """Threads that are known have to end most of the time then."""
     waiters, holders = [
         [LockThread("p", "t", 7, tid, time) for tid, time in each]
         for each in (

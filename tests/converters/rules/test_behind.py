@@ -94,10 +94,11 @@ PROXY: Link = ("proxy-3", 3, "proxy")
 CALLER: Link = ("client-1", 1, "client")
 
 
-def through_a_proxy(*ends: tuple[Link, int], known: bool = True) -> Profile:
-    """A client that waits for a proxy, whose waits others end for so many ms of 1 s; and a server that sleeps."""
+def through_a_proxy(*ends: tuple[Link, int], known: bool = True, ended: tuple[tuple[Link, int], ...] = ()) -> Profile:
+    """A client that waits for a proxy, whose waits others end for so many ms of 1 s; and a server that sleeps.
+    ``ended``: who ends the client's waits, if not only the proxy's main thread."""
     waits: list[tuple[int, int, int, Link, Stack]] = [
-        (1, 1, 960, PROXY, RECEIVE),
+        *((1, 1, ms, end, RECEIVE) for end, ms in ended or ((PROXY, 960),)),
         *((3, 3, ms, end, SERVE) for end, ms in ends),
         (5, 6, 950, TIMER, NAP),
         (8, 8, 950, TIMER, NAP),
@@ -136,6 +137,30 @@ def test_the_server_behind_a_proxy() -> None:
 def test_a_proxy_that_waits_for_others(profile: Profile) -> None:
     told = cause(profile)
     assert told is None or not told.asked_by
+
+
+UPKEEP: Link = ("proxy-3", 4, "upkeep")
+
+
+@pytest.mark.parametrize(
+    ("ended", "ends", "told"),
+    [
+        (((PROXY, 960),), ((CALLER, 950),), False),
+        (((PROXY, 960),), ((UPKEEP, 950),), True),  # who answers waits for it
+        (((UPKEEP, 960),), ((CALLER, 950),), True),  # it answers
+        (((PROXY, 400), (TIMER, 560)), ((CALLER, 950),), True),  # of most waits it is not known who has ended them
+    ],
+)
+def test_who_has_nothing_to_do_with_the_answer_is_no_cause(
+    ended: tuple[tuple[Link, int], ...], ends: tuple[tuple[Link, int], ...], told: bool
+) -> None:
+    """A thread of the server that looks after something sleeps all the time."""
+    profile = through_a_proxy(*ends, ended=ended)
+    sample = chained(3, 4, 950 * MS, TIMER, process="proxy", own=NAP)
+    profile.samples.append(sample._replace(values=(*sample.values, 1, sample.values[0])))
+    profile.threads.append(ThreadTimes(3, "proxy", 4, "upkeep", SECOND, 50 * MS, 0, {"interruptible": 950 * MS}))
+    found = cause(profile)
+    assert (found is not None and found.threads == ((3, 4),)) == told
 
 
 def test_threads_that_are_made_for_each_request() -> None:

@@ -56,9 +56,11 @@ def test_others_have_the_cores() -> None:
     assert by_quota.others_have_cores is False
 
 
-@pytest.mark.parametrize(("cpus", "takers"), [("0-3", (("loader", 0.8),)), ("60", ())])
+@pytest.mark.parametrize(
+    ("cpus", "takers"), [("0-1", (("loader", 0.8),)), ("0-3", (("loader", 0.4),)), ("1-60", ()), ("60", ())]
+)
 def test_others_that_were_traced_are_named(cpus: str, takers: tuple[tuple[str, float], ...]) -> None:
-    """Programs with other cores have none of these."""
+    """Programs with other cores have none of these; those with more cores are taken for evenly on all."""
     made = profile()
     process(made, 7, "train", cpus="0-1")
     threads(made, 7, "train", "train", 6, on_cpu=SECOND, runnable=8 * SECOND)

@@ -5,7 +5,7 @@ from idle_hosts import CLIENT, LOOP, Host
 from stallscope.converters.rules.ranking import judge
 from stallscope.converters.scan.process_verdicts import ProcessVerdict, idle_names, process_verdicts
 from summary_profiles import EXE, LIBC, MS, POOL, READ, SECOND, Tracee, empty, facts_of, kernel, model_case, user
-from verdict_profiles import COMPUTE, FSYNC, LOCK, one
+from verdict_profiles import COMPUTE, FSYNC, LOCK, SLEEP, one, yielding
 from wait_graphs import chained, profile_of, with_extremes
 
 SLEEPING = (*user(EXE, "main", "pause"), *user(LIBC, "clock_nanosleep"), *kernel("do_nanosleep"))
@@ -164,3 +164,19 @@ def test_who_ends_other_waits_does_not_end_a_sleep() -> None:
     facts = facts_of(host.made())
     row = next(each for each in process_verdicts(facts, first=judge(facts).first) if each.pids == (7,))
     assert (row.kind, row.time, row.ender) == ("sleep", 600 * MS, None)
+
+
+def test_who_keeps_a_polling_one_waiting() -> None:
+    """The rule of the first sentence has details that are not those of this row."""
+    profile = yielding(80, 0)
+    main = Tracee(profile, 2, "app", 2, "app").run(7 * SECOND)
+    main.wait(SLEEP, "interruptible", 3 * SECOND, 30)
+    helper = Tracee(profile, 2, "app", 12, "helper").run(SECOND)
+    helper.wait(FSYNC, "uninterruptible", 8 * SECOND, 100).wait(POOL, "interruptible", SECOND, 100)
+    facts = facts_of(profile)
+    first = judge(facts).first
+    assert first
+    assert first.rule == "polling"
+    (row,) = [each for each in process_verdicts(facts, first=first) if 2 in each.pids]
+    assert (row.kind, row.pids) == ("cpu", (2,))
+    assert row.told.startswith("70.0 % of the time of the main thread of app is on a core")

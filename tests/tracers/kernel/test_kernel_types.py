@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from stallscope.tracers.kernel.kernel_types import KernelTypes
+from stallscope.tracers.kernel import kernel_types
+from stallscope.tracers.kernel.kernel_types import KernelTypes, kernel_has
+from type_information import type_information
 
 
 @pytest.fixture
@@ -48,3 +51,29 @@ def test_without_types(monkeypatch: pytest.MonkeyPatch) -> None:
             "",
             0,
         )
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (type_information("a", "btf_trace_flock_lock_inode", "b"), True),
+        (type_information("btf_trace_flock_lock_inode_x", "x_btf_trace_flock_lock_inode"), False),
+        (type_information(), False),
+        (type_information("btf_trace_flock_lock_inode")[:-5], False),
+        (b"\0btf_trace_flock_lock_inode\0", False),  # without a header
+        (b"", False),
+    ],
+)
+def test_names(content: bytes, expected: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "btf"
+    monkeypatch.setattr(kernel_types, "_KERNEL_BTF", path)
+    assert kernel_has("btf_trace_flock_lock_inode", otherwise=True)
+    assert not kernel_has("btf_trace_flock_lock_inode")
+    path.write_bytes(content)
+    assert kernel_has("btf_trace_flock_lock_inode", otherwise=not expected) == expected
+
+
+def test_names_that_this_kernel_has() -> None:
+    content = Path("/sys/kernel/btf/vmlinux").read_bytes()
+    for name in kernel_types._NAMES:
+        assert kernel_has(name.decode()) == (b"\0" + name + b"\0" in content)

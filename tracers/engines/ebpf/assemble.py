@@ -168,8 +168,7 @@ def _collectives(capture: Capture, names: Names, scheduling: Scheduling | None) 
     from ....converters.collectives.told import Trace, told  # it needs numpy
 
     processes = {record.thread.key.tgid for record in capture.threads}
-    mains = (each for each in capture.threads if each.thread.key.tid == each.thread.key.tgid)
-    ended = {each.thread.key.tgid for each in mains if each.exited}
+    ended = processes - {record.thread.key.tgid for record in capture.threads if not record.exited}
     length = capture.stopped - capture.began
     known = ((pid, condition.origin) for pid, condition in capture.conditions.items())
     origins = {pid: origin for pid, origin in known if origin}

@@ -37,7 +37,7 @@ _SPACES = 64
 _NAMES = 1 << 10
 """Number of sums with names of their own."""
 _PLACES = 16
-"""Number of places where the threads of one name were created that are apart, of processes that ended: they may be the
+"""Number of places where the threads of one name were created that are apart. Of processes that ended, they may be the
 same place at other addresses."""
 _GONE = 3
 """PHASE_GONE of bpf/include/records.h."""
@@ -116,6 +116,8 @@ class Folding:
         self._limit = LIMIT if all(collector.entries for collector in collectors) else None
         self._sink, self._spaces, self._conditions = sink, spaces, conditions
         self._sums: dict[_Name, _Sum] = {}
+        self._places: Counter[_Name] = Counter()
+        """Number of the sums that differ in nothing but the place where their threads were created."""
         self._processes: dict[str, int] = {}
         """Number of the process that stands for those that ended, by their name."""
         self._known: dict[str, dict[object, int]] = defaultdict(dict)
@@ -167,6 +169,7 @@ class Folding:
             self._spaces.drop(number)
         self._conditions.forget(self._processes.values())
         self._sums, self._processes, self._known = {}, {}, defaultdict(dict)
+        self._places.clear()
 
     def _fold(self, records: NDArray[Any], ours: set[int]) -> None:
         self._ended = {}
@@ -206,6 +209,7 @@ class Folding:
         for name, old in list(self._sums.items()):
             if name.number and self._has_ended(name.number, main=name.main):
                 del self._sums[name]
+                self._places[name._replace(made_in=0)] -= 1
                 into = self._sum(self._name(name.number, name.thread, main=name.main, made_in=name.made_in))
                 into.join(old)
                 for collector in self._collectors:
@@ -235,14 +239,16 @@ class Folding:
 
     def _name(self, number: int, comm: bytes, *, main: bool, made_in: int = 0) -> _Name:
         if not self._has_ended(number, main=main):
-            return _Name(number, "", main, comm, made_in)
+            return self._placed(_Name(number, "", main, comm, made_in))
         process = self._spaces.processes.get(number)
         if process and main and comm:
             process.comm = _text(comm)
-        name = _Name(0, process.comm if process else _text(comm) if main else "", main, comm, made_in)
-        if made_in and name not in self._sums and sum(each[:4] == name[:4] for each in self._sums) >= _PLACES:
-            return name._replace(made_in=0)
-        return name
+        return self._placed(_Name(0, process.comm if process else _text(comm) if main else "", main, comm, made_in))
+
+    def _placed(self, name: _Name) -> _Name:
+        """The name, without the place where its threads were created if it has too many of them."""
+        full = name.made_in and name not in self._sums and self._places[name._replace(made_in=0)] >= _PLACES
+        return name._replace(made_in=0) if full else name
 
     def _sum(self, name: _Name) -> _Sum:
         if name not in self._sums and len(self._sums) >= _NAMES:
@@ -252,6 +258,7 @@ class Folding:
             self._next_life += 1
             number = name.number or self._stand_in(name.process)
             found = self._sums[name] = _Sum(name, self._next_life, number)
+            self._places[name._replace(made_in=0)] += 1
         return found
 
     def _stand_in(self, name: str) -> int:

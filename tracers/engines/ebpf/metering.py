@@ -44,6 +44,9 @@ _PARTS = {
     "scope": WAITS,
 }
 """Part of a program, by the beginning of its name."""
+_OTHER_PARTS = {"scope_fork": WAKERS}
+"""Part of a program, by its name: most of it is the stack in which a thread is created, which leaves with those in
+which threads are woken."""
 TRAP = 540
 """ns of a function's entry, and of its return, before a program runs: an instruction that the kernel emulates."""
 STEP = 19_000
@@ -260,7 +263,7 @@ def parts_of(programs: Mapping[str, Runs], stepped: int) -> dict[str, int]:
     """Time in ns that the runs of programs took, with what comes on top, by part."""
     parts: dict[str, int] = {}
     for name, runs in programs.items():
-        part = _PARTS.get(name.partition("_")[0], OTHERS)
+        part = _OTHER_PARTS.get(name) or _PARTS.get(name.partition("_")[0], OTHERS)
         if runs.number:
             parts[part] = parts.get(part, 0) + runs.ns + runs.number * _ON_TOP.get(part, _TRACEPOINT)
     if stepped:

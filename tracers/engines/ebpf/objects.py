@@ -8,6 +8,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from ....converters.model.wait_objects import (
     DEVICE,
@@ -85,10 +86,10 @@ class _Object:
         """Addresses of all other ends."""
         return {*self.connections, *([self.link] if self.link else ())}
 
-    def has(self, link: str, holders: set[Holder]) -> None:
-        """Takes in that these have an other end."""
+    def has(self, link: str, holders: set[Holder], served_by: Callable[[int], set[int]]) -> None:
+        """Takes in that these have an other end. ``served_by``: that of `fuse_servers`."""
         if link == self.link == fuse_servers.LINK:
-            self.holders |= {each for each in holders if self.record.dev in fuse_servers.served_by(each.pid)}
+            self.holders |= {each for each in holders if self.record.dev in served_by(each.pid)}
         elif link == self.link:
             self.holders |= holders
         if link in self.connections:
@@ -191,12 +192,13 @@ class Objects:
     def _ask(self, pids: Iterable[int], links: set[str]) -> None:
         """Looks for other ends in processes that wait for something themselves: they are often there, and may have
         ended before all processes of the host are looked at."""
+        served_by = cache(fuse_servers.served_by)
         for pid in pids:
             if found := holders_in(pid, links):
                 self._learn([pid])
             for link, holder in found:
                 for known in self._known.values():
-                    known.has(link, {holder})
+                    known.has(link, {holder}, served_by)
 
     def _links(self) -> set[str]:
         return {link for each in self._known.values() for link in each.links}
@@ -333,10 +335,10 @@ class Objects:
         self._search, self._next = None, end + min(2**self._searches - 1, _RARELY) * self._searched
         self._searches += 1
         self._tried |= search.found.keys()
-        ours = _ours()
+        ours, served_by = _ours(), cache(fuse_servers.served_by)
         for each in self._known.values():
             for link in each.links & search.found.keys():
-                each.has(link, {holder for holder in search.found[link] if holder.pid not in ours})
+                each.has(link, {holder for holder in search.found[link] if holder.pid not in ours}, served_by)
         self._learn({holder.pid for holders in search.found.values() for holder in holders} - ours)
 
     def _learn(self, pids: Iterable[int]) -> None:

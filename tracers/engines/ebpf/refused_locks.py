@@ -15,8 +15,8 @@ from .measures.protocol import Collector
 from .measures.registry import has_waits
 
 PROGRAMS = {
-    "refused_fcntl_lock": b"\0btf_trace_posix_lock_inode\0",
-    "refused_flock": b"\0btf_trace_flock_lock_inode\0",
+    "refused_fcntl_lock": "btf_trace_posix_lock_inode",
+    "refused_flock": "btf_trace_flock_lock_inode",
 }
 """Programs, with the type of the kernel's tracepoint that each is for, as its type information has it."""
 _KEY, _VALUE = struct.Struct("<QqqIIIIII"), struct.Struct("<QQ")

@@ -142,14 +142,15 @@ class Shedder:
         """The functions that cost most; their probes are removed all at once by `_tell`."""
         assert self._calls
         kept = self._gone.union(filter(self._calls.is_needed, range(len(probed.functions))))
-        counts = {function: number for function, number in leaving.counts(slot).items() if function not in kept}
+        counts = leaving.counts(slot)
         weights = {
             function: number * (2 * TRAP + (0 if probed.functions[function].is_fast else STEP))
             for function, number in counts.items()
+            if function not in self._gone
         }
         whole = sum(weights.values()) or 1
         share = window.parts[CALLS] / window.whole
-        for function in sorted(weights, key=lambda each: -weights[each]):
+        for function in sorted(weights.keys() - kept, key=lambda each: (-weights[each], each)):
             rate = counts[function] * 1_000_000_000 // max(passed - self._since, 1)
             yield _Step(CALLS, share * weights[function] / whole, lambda: None, function, rate)
 

@@ -241,3 +241,16 @@ def test_places_of_processes_that_ended_are_bounded(storm: Storm) -> None:
     storm.poll()
     numbers = {record.thread.made_in: record.number for record in storm.folding.records()}
     assert numbers == {21: 1, 23: 1, 0: 5}
+
+
+def test_places_of_a_process_that_lives_are_bounded(storm: Storm) -> None:
+    """One that creates its threads in very many places leaves room for the sums of others."""
+    storm.monkeypatch.setattr(folding, "_PLACES", 2)
+    pid = os.getpid()
+    storm.process(pid, "server", ended=False)
+    for i in range(9):
+        storm.thread(GONE + i, pid, b"worker", made_in=21 + 2 * i)
+    storm.poll()
+    numbers = {record.thread.made_in: record.number for record in storm.folding.records()}
+    assert sum(numbers.values()) + len(storm.sink.ended) == 9
+    assert numbers.keys() == {21, 23, 0}

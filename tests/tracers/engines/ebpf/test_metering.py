@@ -75,7 +75,8 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
 def test_parts_of_programs() -> None:
     runs = {
         "sched_switch": Runs(1000, 10),
-        "scope_fork": Runs(100, 1),
+        "scope_exec": Runs(100, 1),
+        "scope_fork": Runs(300, 1),
         "oncpu_sample_raw": Runs(500, 2),
         "calls_session": Runs(5000, 4),
         "wakeup_waking": Runs(0, 0),
@@ -85,6 +86,7 @@ def test_parts_of_programs() -> None:
         "waits": 1000 + 10 * 40 + 100 + 40,
         "samples": 500 + 2 * 1000,
         "calls": 5000 + 4 * TRAP + 3 * STEP,
+        "wakers": 340,
         "others": 47,
     }
     assert parts_of({}, 0) == {}

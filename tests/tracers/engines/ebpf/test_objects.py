@@ -276,7 +276,7 @@ def test_a_page_fault(tmp_path: Path) -> None:
 
 
 def test_a_page_fault_of_a_file_that_is_mapped_again(tmp_path: Path) -> None:
-    """It is mapped at another address when it is looked for again."""
+    """Files may be mapped at another address when they are looked for again."""
     path = tmp_path / "mapped"
     path.write_bytes(bytes(1 << 16))
     made = Objects()
@@ -352,6 +352,24 @@ def test_who_serves_a_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         server.kill()
     assert (made.name, made.filesystem, made.source) == (str(path), "fuse.x", "a@nas:")
     assert [end.pid for end in made.ends] == ([server.pid] if served else [])
+
+
+def test_servers_are_asked_once_for_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    device = tmp_path / "fuse"
+    device.touch()
+    monkeypatch.setattr(fuse_servers, "LINK", str(device))
+    monkeypatch.setattr(OpenDescriptors, "named", lambda *_: Named("/data", "fuse.x", "a@nas:"))
+    asked: list[int] = []
+    monkeypatch.setattr(fuse_servers, "served_by", lambda pid: asked.append(pid) or set())
+    made = Objects()
+    with device.open() as end, subprocess.Popen(["sleep", "60"], stdin=end) as server:
+        for number in range(20):
+            made.add(RECORD.pack(9, *recorded(end.fileno(), magic=0x65735546)._replace(id=number + 1)))
+        for _ in range(3):
+            made.poll()
+        made.finish()
+        server.kill()
+    assert 0 < asked.count(server.pid) < 20
 
 
 def test_what_is_mounted_on_a_disk_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

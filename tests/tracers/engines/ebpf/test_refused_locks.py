@@ -11,6 +11,7 @@ from stallscope.tracers.kernel import kernel_types
 from stallscope.tracers.kernel.shapes import SHAPES
 from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.oncpu import OnCpu
+from type_information import type_information
 
 
 class Table:
@@ -48,9 +49,9 @@ def test_only_waits_need_them_and_only_where_the_kernel_reports_them(
     monkeypatch.setattr(kernel_types, "_KERNEL_BTF", tmp_path / "btf")
     waits = collectors([OffCpu()])
     assert wanted(waits, SHAPES[0]) == set()
-    (tmp_path / "btf").write_bytes(b"\0btf_trace_posix_lock_inode\0")
+    (tmp_path / "btf").write_bytes(type_information("btf_trace_posix_lock_inode"))
     assert wanted(waits, SHAPES[0]) == {"refused_fcntl_lock"}
-    (tmp_path / "btf").write_bytes(b"\0btf_trace_posix_lock_inode\0btf_trace_flock_lock_inode\0")
+    (tmp_path / "btf").write_bytes(type_information("btf_trace_posix_lock_inode", "btf_trace_flock_lock_inode"))
     assert wanted(waits, SHAPES[0]) == PROGRAMS.keys()
     assert wanted(waits, SHAPES[-1]) == set()
     assert wanted(collectors([OnCpu()]), SHAPES[0]) == set()

@@ -6,9 +6,11 @@ import struct
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from ....kernel.kernel_types import CACHE_OF_MEMORY
+
 ASKED = 900001
 """The number that stands for the kernel's function in the programs."""
-ASKS = "bpf_get_kmem_cache"
+ASKS = CACHE_OF_MEMORY
 PARTS = (
     "",
     "mm_struct.mmap_lock",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ....images.data_maps import DataMap, find, read_data_maps
 from ....kernel.bpfobject import Link, Object
-from ....kernel.kernel_types import kernel_has
+from ....kernel.kernel_types import CACHE_OF_MEMORY, kernel_has
 from ....kernel.libbpf import BpfError
 from ....kernel.records import BLOCKED, BY_UNKNOWN, RECORD_LOCK, STATES, Origin, Waker
 from ....kernel.sum_table import SumTable
@@ -54,7 +54,6 @@ _OBJECTS = 1 << 13
 _KEPT_OBJECTS = 1 << 15
 _CONTEXTS = 5
 """Entries of scratch maps, up to CONTEXT_LOCK: enum context of bpf/include/maps.bpf.h."""
-_TRACEPOINT = b"\0btf_trace_contention_begin\0"
 _ASKING = "locks_begin_asking"
 _MASK = (1 << KIND_SHIFT) - 1
 _SLEEPING, _UNINTERRUPTIBLE = STATES.index("interruptible"), STATES.index("uninterruptible")
@@ -73,12 +72,12 @@ _LOSSES = (
 
 def kernel_tells() -> bool:
     """Whether the running kernel reports waits for its own locks (16edd9b511a1, 5.19)."""
-    return kernel_has(_TRACEPOINT, otherwise=True)  # without type information, it is tried
+    return kernel_has("btf_trace_contention_begin", otherwise=True)  # without type information, it is tried
 
 
 def kernel_knows_caches() -> bool:
     """Whether the running kernel tells programs from which cache memory is."""
-    return kernel_has(b"\0" + ASKS.encode() + b"\0", otherwise=False)
+    return kernel_has(CACHE_OF_MEMORY)
 
 
 class LocksCollector(Summed):

@@ -45,6 +45,7 @@ from stallscope.tracers.kernel.records import (
     Waker,
 )
 from stallscope.tracers.measures.locks import Locks
+from type_information import type_information
 
 SLEEP = STATES.index("interruptible")
 GIVER = Waker(101, 103, 13, 7, 1, 0, BY_THREAD)
@@ -247,18 +248,18 @@ def test_shared_memory_is_known_by_its_file() -> None:
 
 
 def test_kernel_that_does_not_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "btf").write_bytes(b"\0btf_trace_sched_switch\0")
+    (tmp_path / "btf").write_bytes(type_information("btf_trace_sched_switch"))
     monkeypatch.setattr(kernel_types, "_KERNEL_BTF", tmp_path / "btf")
     assert not kernel_tells()
     measure = LocksCollector(Locks())
     assert measure.placed == ()
     assert "5.19" in next(iter(measure.remarks()))
-    (tmp_path / "btf").write_bytes(b"\0btf_trace_contention_begin\0")
+    (tmp_path / "btf").write_bytes(type_information("btf_trace_contention_begin"))
     assert kernel_tells()
     assert LocksCollector(Locks()).placed == ("locks_begin", "locks_end")
     assert not list(LocksCollector(Locks()).remarks())
     assert LocksCollector(Locks()).kfuncs() == {}
-    (tmp_path / "btf").write_bytes(b"\0btf_trace_contention_begin\0bpf_get_kmem_cache\0")
+    (tmp_path / "btf").write_bytes(type_information("btf_trace_contention_begin", "bpf_get_kmem_cache"))
     assert LocksCollector(Locks()).placed == ("locks_begin_asking", "locks_end")
     measure = LocksCollector(Locks())
     assert measure.kfuncs() == {"locks_begin_asking": (ASKED, ASKS)}
