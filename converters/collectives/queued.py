@@ -96,10 +96,11 @@ def _undone(table: CallTable, of: Communicator, joined: Meetings, number: int) -
     for column, (member, calls) in enumerate(zip(of.members, of.calls, strict=True)):
         if member.library == MPI or ranks[member.pid] > 1:
             continue
+        begin = joined.begin(column)
         for place in np.flatnonzero((calls.done == OPEN) & (calls.ended != OPEN)).tolist():
             row = member.rows[place]
             signature = signature_of(table.names[table.calls["function"][row]])
             assert signature
             stream = int(table.calls["arguments"][row, signature.stream])
-            meeting = number, joined.begin(column) + place
+            meeting = number, begin + place
             yield (member.pid, stream), _Call(int(calls.began[place]), row, meeting, bool(calls.for_all[place]))

@@ -119,7 +119,7 @@ def test_few_meetings(meetings: int, told_of: bool) -> None:
     [(2, 10, None), (2, 11, 11), (2, 20, 18), (3, 10, 10), (3, 20, 15), (4, 10, 9), (4, 40, 21), (8, 10, 7)],
 )
 def test_how_often_one_of_equal_ranks_comes_last(ranks: int, meetings: int, least: int | None) -> None:
-    """By the tail of the binomial distribution, times the number of ranks, which is 1 in 1,000."""
+    """Compares with the tail of the binomial distribution, times the number of ranks, at 1 in 1,000."""
     tail = [comb(meetings, last) * (ranks - 1) ** (meetings - last) / ranks**meetings for last in range(meetings + 1)]
     rare = [last for last in range(meetings + 1) if ranks * sum(tail[last:]) <= 0.001]
     assert min(rare, default=None) == least

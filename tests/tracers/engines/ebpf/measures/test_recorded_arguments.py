@@ -75,7 +75,7 @@ def test_an_entry_that_is_not_written_yet_is_of_no_call() -> None:
 
 
 def test_the_begin_of_an_entry_is_written_last() -> None:
-    """By it, the entry is known to be of a call."""
+    # The entry is known by it to be of a call.
     text = (Path(__file__).parents[5] / "bpf" / "include" / "call_arguments.bpf.h").read_text()
     body = text.partition("void keep_arguments(")[2].partition("\n}\n")[0]
     assert re.findall(r"barrier\(\)|kept->(\w+)\b[^;\n]*= ", body)[-2:] == ["", "began"]
