@@ -16,6 +16,10 @@ _COMMAND = re.compile(r"[A-Z][A-Z0-9_]*|0x[0-9a-f]{1,16}|[A-Z_]+\([\w ,']*\)")
 _NUMBERS = re.compile(r"[\d,;:./ -]{0,64}")
 
 
+_CODE = ("-c", "-e", "-E", "-p", "--eval", "--print")
+"""Options of interpreters behind which the program itself stands: what is told of it."""
+
+
 class Pseudonyms:
     """Pseudonyms for the names of one profile. ``keep_functions``: functions of private programs keep their names."""
 
@@ -137,7 +141,7 @@ class Pseudonyms:
         return self.made("lock", name)
 
     def script(self, name: str) -> str:
-        if name in ("", "-c", "-") or (name.startswith("-m ") and public.is_package(name[3:])):
+        if name in ("", "-", *_CODE) or (name.startswith("-m ") and public.is_package(name[3:])):
             return name
         return self.made("script", name)
 

@@ -225,7 +225,7 @@ def _report_usage(command: ExamplesCommand, error: click.UsageError) -> None:
 
 
 def _report_unexpected(name: str, error: Exception) -> None:
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EFBIG):
         _discard_output()
         _report(name, f"cannot write: {error}", "make room, or write to another file system")
         return

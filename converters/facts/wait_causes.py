@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from .wait_functions import OF_DATABASES
-from .wait_kinds import CHILD, LOCK, PEER
+from .wait_kinds import CHILD, HALTED, LOCK, PEER
 from .wait_sums import Place
 
 Key = tuple[object, ...]
@@ -30,6 +30,8 @@ def held_cause(process: str, place: Place) -> Key:
         return wait.kind, "" if wait.lock in OF_DATABASES else process, wait.lock
     if wait.kind == LOCK:
         return wait.kind, _OF_ONE_LOCK.sub(r"\1", wait.kernel), wait.call
+    if wait.kind == HALTED:  # wherever it was
+        return wait.kind, process
     call = wait.call or wait.kernel
     return wait.kind, process, call or place.site.frames[-1:], wait.kernel if call in _MANY_THINGS else ""
 

@@ -42,6 +42,10 @@ BY_KERNEL = {
     "do_wait": CHILD,  # kernel/exit.c
 }
 """The kind of an interruptible wait, by the innermost function of the kernel that is not the scheduler's."""
+STARTS = frozenset(("vfork", "clone", "clone3"))
+STARTS_WAIT = frozenset(("wait_for_vfork_done", "wait_for_completion_state", "wait_for_completion_killable"))
+"""System calls, and functions of the kernel (kernel/fork.c), in which a thread waits until its child executes a program
+or ends: vfork(2), posix_spawn(3)."""
 FREEZERS = {"__refrigerator", "do_freezer_trap"}
 """kernel/freezer.c, kernel/signal.c: functions in which a control group's freezer, or a suspended host, keeps a thread,
 wherever it was."""

@@ -41,6 +41,10 @@ class Giver(NamedTuple):
     """The kernel's id; 0 if it is not known."""
 
 
+_SLEEPS_OF_PYTHON = frozenset(("time_sleep", "pysleep"))
+"""Functions of CPython that are what a script calls as ``time.sleep`` (Modules/timemodule.c)."""
+
+
 class Place:
     """A wait site, a state, and what the wait is for. Hashed and compared often, so its hash is found out once."""
 
@@ -106,7 +110,8 @@ class Place:
         """Whether the program itself, and no library, makes the call in which it waits."""
         if self._own_call is None:
             parts = Stacks().of(self.stack)
-            caller = next((told for told in reversed(parts.user[: parts.end]) if not told.is_plumbing), None)
+            callers = (told for told in reversed(parts.user[: parts.end]) if not told.is_plumbing)
+            caller = next((told for told in callers if told.bare not in _SLEEPS_OF_PYTHON), None)
             self._own_call = caller is not None and caller.is_own
         return self._own_call
 

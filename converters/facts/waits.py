@@ -49,6 +49,8 @@ from .wait_functions import (
     SELECTS_FOR_PEER,
     SIGNALS,
     SLEEPS,
+    STARTS,
+    STARTS_WAIT,
     TIMED,
     USER_LOCKS,
 )
@@ -202,7 +204,7 @@ class _Below(NamedTuple):
         if state == INTERRUPTIBLE or (state == OTHER and self._shows_who_ends_it()):
             kind = self._ended_by_others(few)
             return SLEEP if kind == THREAD and self._sleeps() else kind
-        return HELD
+        return CHILD if self.call in STARTS and self.kernel in STARTS_WAIT else HELD
 
     def _sleeps(self) -> bool:
         """Whether a function that sleeps waits in a condition variable, until its time is over."""

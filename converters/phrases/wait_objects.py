@@ -128,7 +128,7 @@ def _of_socket(found: On, own: frozenset[int]) -> str:
         local = what.name if what.kind == UNIX else what.local
         return f" on {local}{kind}" if local else ""
     if found.number > 1:
-        number = f", for {count(found.number)} connections"
+        number = f", for {count(found.number)} {'UDP sockets' if what.kind == UDP else 'connections'}"
         return f"{number} to {_whom(what, own, address)}" if what.ends or address else number
     if what.ends:
         return f", for {_whom(what, own, address)}{_queue(what)}"

@@ -28,13 +28,14 @@ def find(facts: Facts) -> list[Verdict]:
     """One for each quota, those that stopped threads for longest first."""
     found: dict[str, CpuLimit] = {}
     whom: dict[str, list[Contention]] = defaultdict(list)
-    for group in by_name(facts.contention):
-        for limit in group.limits:
-            if throttles(limit, group.duration):
+    for process in facts.contention:
+        for limit in process.limits:
+            if throttles(limit, process.duration):
                 found[limit.cgroup] = limit
-                whom[limit.cgroup].append(group)
+                whom[limit.cgroup].append(process)
     worst = sorted(found.values(), key=lambda limit: (-limit.throttled_ns, limit.cgroup))
-    made = [_verdict(limit, whom[limit.cgroup]) for limit in worst]
+    # Others of the same name may be in another group.
+    made = [_verdict(limit, by_name(whom[limit.cgroup])) for limit in worst]
     return [verdict for verdict in made if verdict.time >= facts.least_for_cores]
 
 

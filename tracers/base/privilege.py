@@ -82,7 +82,13 @@ def require_bpf() -> None:
 
 
 def require_host_pids() -> None:
-    """StallscopeError unless process ids are the host's: otherwise the wrong processes would be traced."""
+    """StallscopeError unless process ids and clocks are the host's: otherwise the wrong processes would be traced, and
+    times would be wrong."""
+    if not procfs.has_host_clocks():
+        raise StallscopeError(
+            "the clocks here are those of a time namespace, not those that the kernel reports",
+            "run it outside of the time namespace: nsenter --time=/proc/1/ns/time",
+        )
     if not procfs.in_host_pid_namespace():
         raise StallscopeError(
             "process ids here are a container's own, not those that the kernel reports",

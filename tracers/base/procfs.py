@@ -150,6 +150,17 @@ def in_host_pid_namespace() -> bool:
         return False
 
 
+def has_host_clocks() -> bool:
+    """Whether our clocks since the start of the host are those of the kernel: time_namespaces(7)."""
+    lines = _read(PROC / "self" / "timens_offsets").splitlines()
+    return not any(int(word) for line in lines for word in line.split()[1:])
+
+
+def has_ended(pid: int) -> bool:
+    """Whether all threads of a process have ended. Its main thread may be a zombie while others run."""
+    return all(state(tid) in ("", "Z", "X") for tid in (pid, *tids(pid)))
+
+
 def cpu_times(pid: int) -> dict[int, bytes]:
     """Times that each thread of a process has had of the cores, and how often: it differs if the thread ran in
     between."""

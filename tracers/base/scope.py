@@ -58,7 +58,7 @@ class Scope:
                     f"{pid} is a thread of process {tgid}",
                     f"trace the process with -p {tgid}, the thread with -t {pid}",
                 )
-            if procfs.state(pid) in ("Z", "X"):
+            if procfs.has_ended(pid):
                 raise StallscopeError(
                     f"process {pid} has ended: it is a zombie", "trace its parent, which has to reap it"
                 )

@@ -44,8 +44,8 @@ _INTERPRETERS = (
 
 
 def script_of(arguments: Sequence[bytes]) -> str:
-    """``train.py``, ``-m package.module``, ``-c``, ``app.jar``, ``com.example.Main``; "" if it is no known interpreter,
-    or if it runs nothing that the command line shows."""
+    """``train.py``, ``-m package.module``, ``-c``, ``-e``, ``app.jar``, ``com.example.Main``; "" if it is no known
+    interpreter, or if it runs nothing that the command line shows."""
     if not arguments:
         return ""
     # A login shell has a dash before its name.
@@ -66,7 +66,7 @@ def _what_runs(arguments: Sequence[str], options: _Options) -> str:
             return os.path.basename(given)
         option, argument = _split(given, options)
         if option in options.code:
-            return "-c"
+            return option
         if option in options.module:
             name = argument or following
             return os.path.basename(name) if option == "-jar" else f"-m {name}"

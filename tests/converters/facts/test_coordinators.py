@@ -79,6 +79,15 @@ NAP = (*user(EXE, "main", "report"), *user(LIBC, "sleep", "clock_nanosleep"), *k
 BACKOFF = (*user(EXE, "main"), *user(Module("/usr/lib/libhttp.so.2"), "retry_later"), *NAP[2:])
 
 
+PYTHON = Module("/usr/bin/python3.11")
+
+
+def in_script(file: str, *inside: str) -> Stack:
+    """A script sleeps, in these functions of the interpreter."""
+    script = (Frame("main", "python", file="/t/job.py", line=4), Frame("wait", "python", file=file, line=9))
+    return (*script, *user(PYTHON, "cfunction_vectorcall", *inside), *NAP[3:])
+
+
 def reporter(where: Stack, each: int, worker: Stack = LOCK) -> str:
     """The first sentence on a main thread that sleeps for ``each`` again and again, beside a worker."""
     profile = empty()
@@ -87,14 +96,17 @@ def reporter(where: Stack, each: int, worker: Stack = LOCK) -> str:
     return summarize(profile).answer[0]
 
 
-def test_a_main_thread_that_sleeps_between_two_looks_is_no_trouble() -> None:
-    assert reporter(NAP, 2_000 * MS).startswith("95.0 % of the time of the worker thread of app")
+@pytest.mark.parametrize("where", [NAP, in_script("/t/job.py", "time_sleep"), in_script("/t/job.py", "pysleep")])
+def test_a_main_thread_that_sleeps_between_two_looks_is_no_trouble(where: Stack) -> None:
+    assert reporter(where, 2_000 * MS).startswith("95.0 % of the time of the worker thread of app")
 
 
 @pytest.mark.parametrize(
     ("where", "each", "worker"),
     [
         (BACKOFF, 2_000 * MS, LOCK),  # a library has its reasons
+        (in_script("/usr/lib/python3/site-packages/tenacity/nap.py", "time_sleep"), 2_000 * MS, LOCK),
+        (in_script("/t/job.py", "grpc_core_sleep"), 2_000 * MS, LOCK),
         (NAP, 20 * MS, LOCK),  # it asks all the time
         (NAP, 2_000 * MS, (*user(EXE, "poll_sensor"), *NAP[2:])),  # the other one only sleeps, too
     ],

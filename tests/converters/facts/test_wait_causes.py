@@ -25,6 +25,11 @@ def test_an_ioctl_is_as_many_causes_as_the_kernel_has_places() -> None:
     assert held_cause("train", lock) == held_cause("train", place("other", "ioctl", kernel="nv_a"))
 
 
+def test_a_process_is_stopped_for_one_cause_wherever_it_was() -> None:
+    one, other = (place(name, "read", kernel=kernel, state="stopped") for name, kernel in (("a", "x"), ("b", "y")))
+    assert held_cause("train", one) == held_cause("train", other) != held_cause("other", one)
+
+
 def test_a_lock_of_the_program_is_one_cause_for_all_callers_in_a_process() -> None:
     def waits(caller: str) -> Place:
         return place(caller, "pthread_mutex_lock", kernel="futex_wait", state="interruptible")

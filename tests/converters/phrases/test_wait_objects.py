@@ -132,6 +132,7 @@ def test_limits(what: WaitObject, limit: GroupLimit, text: str) -> None:
 def test_several() -> None:
     connections = On(WaitObject(1, TCP, remote="10.0.0.5:5432"), 12)
     assert on(connections) == ", for 12 connections to 10.0.0.5:5432"
+    assert on(On(WaitObject(1, UDP, remote="127.0.0.54:53"), 3)) == ", for 3 UDP sockets to 127.0.0.54:53"
     assert on(On(WaitObject(1, FILE, "/data/a"), 3, "/data")) == " of 3 files in /data"
     assert on(None) == ""
 

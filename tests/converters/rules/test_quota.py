@@ -31,6 +31,18 @@ def test_a_quota_that_stops_threads() -> None:
     assert [(group.process, group.processes) for group in verdict.detail.groups] == [("demo", 2)]
 
 
+def test_others_of_the_same_name_are_in_another_group() -> None:
+    made = limited(HALF)
+    process(made, 30, "demo", limits=(replace(HALF, cgroup="/free", throttled_periods=0, throttled_ns=0),))
+    process(made, 31, "demo")
+    for pid in (30, 31):
+        threads(made, pid, "demo", "demo", on_cpu=SECOND)
+    (verdict,) = find(facts_of(made))
+    assert verdict.pids == {10, 20}
+    assert isinstance(verdict.detail, Throttled)
+    assert [(group.process, group.processes) for group in verdict.detail.groups] == [("demo", 2)]
+
+
 def test_threads_may_wait_for_longer_than_their_group_was_stopped() -> None:
     (verdict,) = find(facts_of(limited(HALF, runnable=4 * SECOND)))
     assert verdict.time == 8 * SECOND

@@ -76,6 +76,14 @@ def test_process_ids_must_be_the_kernels(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "--pid=host" in caught.value.remedy
 
 
+def test_clocks_must_be_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(procfs, "in_host_pid_namespace", lambda: True)
+    monkeypatch.setattr(procfs, "has_host_clocks", lambda: False)
+    with pytest.raises(StallscopeError, match="time namespace") as caught:
+        privilege.require_host_pids()
+    assert "nsenter" in caught.value.remedy
+
+
 def test_a_kernel_without_bpf_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """An architecture's number is here that of no system call. The VM lane has such a kernel: its check `no_bpf`."""
     privilege.require_bpf()

@@ -108,6 +108,38 @@ def test_pid_namespace(root: None) -> None:
     assert subprocess.run(inside, capture_output=True, text=True, check=True).stdout == "False\n"
 
 
+def test_time_namespace(root: None) -> None:
+    assert procfs.has_host_clocks()
+    code = "from stallscope.tracers.base import procfs; print(procfs.has_host_clocks())"
+    for offset, expected in (("5", "False"), ("0", "True")):
+        inside = ["unshare", "--time", "--fork", "--monotonic", offset, sys.executable, "-c", code]
+        assert subprocess.run(inside, capture_output=True, text=True, check=True).stdout == f"{expected}\n"
+
+
+LEADER_ENDS = """
+import ctypes, threading, time
+def run():
+    time.sleep(0.1)
+    print(flush=True)
+    time.sleep(60)
+threading.Thread(target=run).start()
+ctypes.CDLL(None).syscall(60, 0)  # exit(2) of this thread alone
+"""
+
+
+def test_a_process_whose_main_thread_has_ended() -> None:
+    with subprocess.Popen([sys.executable, "-c", LEADER_ENDS], stdout=subprocess.PIPE) as child:
+        assert child.stdout
+        child.stdout.readline()
+        assert procfs.state(child.pid) == "Z"
+        assert not procfs.has_ended(child.pid)
+        child.kill()
+        while procfs.state(child.pid) != "Z" or len(procfs.tids(child.pid)) > 1:
+            time.sleep(0.01)
+        assert procfs.has_ended(child.pid)
+    assert procfs.has_ended(child.pid)
+
+
 def test_schedstat() -> None:
     before = after = procfs.schedstat(os.getpid(), os.getpid())
     assert before is not None
