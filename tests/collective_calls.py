@@ -12,8 +12,10 @@ NAMES = (
     *("ncclCommInitRank", "ncclAllReduce", "ncclCommSplit", "ncclCommDestroy"),
     *("cudaStreamSynchronize", "ncclBroadcast", "MPI_Allreduce", "other"),
     *("cudaDeviceSynchronize", "ncclCommShrink", "ncclCommInitRankScalable"),
+    *("MPI_Gather", "MPI_Scatter", "MPI_Allgather", "MPI_Allgatherv", "MPI_Barrier"),
 )
-INIT, REDUCE, SPLIT, DESTROY, SYNC, BROADCAST, MPI, OTHER, DEVICE, SHRINK, SCALABLE = range(len(NAMES))
+INIT, REDUCE, SPLIT, DESTROY, SYNC, BROADCAST, MPI, OTHER, DEVICE, SHRINK, SCALABLE, *_MORE = range(len(NAMES))
+GATHER, SCATTER, ALL_GATHER, ALL_GATHER_V, BARRIER = _MORE
 MS = 1_000_000
 COMM, STREAM = 0x5000, 0x77
 

@@ -67,8 +67,16 @@ def of_two(share: float) -> bool:
     return found is not None and found.late is not None
 
 
+def by_chance(probability: float) -> bool:
+    """Whether one of four ranks is told of that comes last to so many meetings by chance."""
+    number, last = {0.00095: (38, 20), 0.00108: (33, 18)}[probability]
+    found = _late(replace(one_late(last=last), meetings=number))
+    return found is not None and found.late is not None
+
+
 PINS = {
     "LATE_BEYOND": (Pin(2.9, 3.1, beyond),),
+    "LATE_BY_CHANCE": (Pin(0.00095, 0.00108, by_chance),),
     "LATE_MOSTLY": (Pin(0.49, 0.51, mostly),),
     "LATE_OF_TWO": (Pin(0.79, 0.81, of_two),),
     "MEETINGS": (Pin(9, 10, meet),),

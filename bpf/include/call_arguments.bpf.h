@@ -12,7 +12,7 @@
 
 /* Mirrored in tracers/engines/ebpf/measures/recorded_arguments.py, like the next one. */
 struct open_arguments {
-	u64 began; /* of its call: an entry may be older than the call that is open */
+	u64 began; /* of its call: an entry may be older than the call that is open; 0: it is not written yet */
 	u64 argument[ARGUMENTS];
 	u32 tgid;
 	u32 life;
@@ -109,7 +109,6 @@ static __always_inline void keep_arguments(struct call_context *ctx, struct thre
 	kept = bpf_map_lookup_elem(&open_arguments, &key);
 	if (!kept)
 		return;
-	kept->began = call->began;
 	kept->argument[0] = ctx->di;
 	kept->argument[1] = ctx->si;
 	kept->argument[2] = ctx->dx;
@@ -122,6 +121,9 @@ static __always_inline void keep_arguments(struct call_context *ctx, struct thre
 	kept->life = t->key.life;
 	kept->function = call->cookie & COOKIE_FUNCTION;
 	kept->level = depth;
+	/* Who reads the entry of a call that goes on knows by it that the arguments are there. */
+	barrier();
+	kept->began = call->began;
 }
 
 /* Hands on the call that has returned. */

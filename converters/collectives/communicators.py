@@ -7,7 +7,7 @@ trace are known by their processes' addresses only.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -18,7 +18,7 @@ from .evidence import placed
 from .fitting import fitting
 from .meetings import Calls, Member
 from .records import OPEN, CallTable
-from .signatures import COLLECTIVE, ENDS, MAKES, MPI, WAITS, Signature, signature_of
+from .signatures import COLLECTIVE, ENDS, IN_PLACE, MAKES, MPI, WAITS, Signature, signature_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,6 +49,12 @@ class Endpoint:
     """Number of communicators that were made of it."""
     ended: bool = False
     library: str = ""
+    number: int = 0
+    """See `Member.number`."""
+
+    @property
+    def member(self) -> Member:
+        return Member(self.pid, self.address, self.number)
 
 
 def endpoints(table: CallTable) -> list[Endpoint]:
@@ -68,11 +74,12 @@ def _of_process(pid: int, rows: Sequence[int], table: CallTable, known: Sequence
     """Goes through the calls in the order of their begins; a communicator exists from the return of what made it."""
     calls = table.calls
     current: dict[int, Endpoint] = {}
+    before: Counter[int] = Counter()
     found: list[Endpoint] = []
 
     def at(address: int) -> Endpoint:
         if address not in current:
-            current[address] = Endpoint(pid, address, OPEN)
+            current[address] = Endpoint(pid, address, OPEN, number=before[address])
             found.append(current[address])
         return current[address]
 
@@ -83,15 +90,20 @@ def _of_process(pid: int, rows: Sequence[int], table: CallTable, known: Sequence
             continue
         arguments = calls["arguments"][row].tolist()
         if is_of.kind == MAKES:
+            before[made[row]] += 1
             if (new := _made(is_of, arguments, at)) and made[row]:
-                current[made[row]] = replace(new, pid=pid, address=made[row], made=ended[row])
+                number = before[made[row]]
+                current[made[row]] = replace(new, pid=pid, address=made[row], made=ended[row], number=number)
                 found.append(current[made[row]])
         elif is_of.kind == COLLECTIVE:
+            if at(arguments[is_of.comm]).ended:
+                del current[arguments[is_of.comm]]  # another one, made by a call that is not known
             used = at(arguments[is_of.comm])
             used.rows.append(row)
             used.library = is_of.library
         elif is_of.kind == ENDS:
             at(arguments[is_of.comm]).ended = True
+            before[arguments[is_of.comm]] += 1
     return found
 
 
@@ -158,12 +170,12 @@ def _fitting(
 
 def _identify(found: Sequence[Endpoint], table: CallTable) -> None:
     """Gives endpoints whose memory tells it their identity, rank and size."""
-    by_member = {Member(each.pid, each.address): each for each in found if not each.identity}
-    for number, group in enumerate(placed(table.memory)):
+    by_member = {each.member: each for each in found if not each.identity}
+    memory = {member: words for member, words in table.memory.items() if member in by_member}
+    for number, group in enumerate(placed(memory)):
         for each in group:
-            if each.member in by_member:
-                endpoint = by_member[each.member]
-                endpoint.identity, endpoint.rank, endpoint.size = ("memory", number), each.rank, each.size
+            endpoint = by_member[each.member]
+            endpoint.identity, endpoint.rank, endpoint.size = ("memory", number), each.rank, each.size
 
 
 def operations(table: CallTable) -> NDArray[np.int64]:
@@ -179,6 +191,9 @@ def operations(table: CallTable) -> NDArray[np.int64]:
         for column, place in enumerate((of.count, of.type, of.peer) if of else (), 1):
             if of and place >= 0:
                 values = arguments[rows, place]
+                if of.own >= 0 and column < 3:
+                    at_root = np.isin(arguments[rows, of.own], IN_PLACE)
+                    values = np.where(at_root, arguments[rows, (of.root_count, of.root_type)[column - 1]], values)
                 if place == of.type and of.library == MPI:
                     values = np.where(values >> 32, 0, values)  # it is an address, which differs by process
                 found[rows, column] = values if column == 1 else values & _INT
@@ -206,7 +221,7 @@ class _CallsOf:
         rows = np.array(each.rows, np.intp)
         began, ended = (self._calls[name][rows].astype(np.int64) for name in ("began", "ended"))
         for_all = ~self._has_root[self._calls["function"][rows]]
-        return Calls(Member(each.pid, each.address), began, ended, self._what[rows], self._done(each, rows), for_all)
+        return Calls(each.member, began, ended, self._what[rows], self._done(each, rows), for_all)
 
     def _done(self, each: Endpoint, rows: NDArray[np.intp]) -> NDArray[np.int64]:
         """Times by which collectives of a process were done. Those of MPI are when the call returns; NCCL's, when a

@@ -34,23 +34,26 @@ def fitting(calls: Sequence[Calls], are_apart: Callable[[int, int], bool]) -> Fi
     """Puts endpoints together. ``are_apart``: whether two processes are known to be of different jobs."""
     import numpy as np
 
-    number = len(calls)
-    may, does = np.eye(number, dtype=bool), np.eye(number, dtype=bool)
     candidates = _Candidates(calls, are_apart)
+    places = sorted({place for pair in candidates.pairs for place in pair})  # all others are alone
+    row_of = {place: row for row, place in enumerate(places)}
+    may, does = np.eye(len(places), dtype=bool), np.eye(len(places), dtype=bool)
     for one, other in candidates.pairs:
-        found = compared(calls[one], calls[other])
-        may[one, other] = may[other, one] = found is not Fit.NOT
-        does[one, other] = does[other, one] = found is Fit.ONE_WAY
+        found, pair = compared(calls[one], calls[other]), (row_of[one], row_of[other])
+        may[pair] = may[pair[::-1]] = found is not Fit.NOT
+        does[pair] = does[pair[::-1]] = found is Fit.ONE_WAY
     groups: dict[bytes | int, list[int]] = defaultdict(list)
-    for place in range(number):
-        around = np.flatnonzero(may[place])
+    for row in range(len(places)):
+        around = np.flatnonzero(may[row])
         is_one = may[np.ix_(around, around)].all()
-        groups[may[place].tobytes() if is_one else place].append(place)
-    return Fitting([part for group in groups.values() for part in _connected(group, does)], candidates.left_out)
+        groups[may[row].tobytes() if is_one else row].append(row)
+    parts = [[places[row] for row in part] for group in groups.values() for part in _connected(group, does)]
+    parts += [[place] for place in range(len(calls)) if place not in row_of]
+    return Fitting(sorted(parts), candidates.left_out)
 
 
 def _connected(group: Sequence[int], does: NDArray[np.bool_]) -> list[list[int]]:
-    """Parts of a group: what fits in several ways is no evidence that two belong together."""
+    """Parts of a group of rows: what fits in several ways is no evidence that two belong together."""
     left, parts = list(group), []
     while left:
         part, edge = [], [left.pop(0)]

@@ -31,6 +31,8 @@ class Member(NamedTuple):
     pid: int
     comm: int
     """Address of the communicator in this process."""
+    number: int = 0
+    """Number of calls that made or ended a communicator at this address before: memory is used again."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,18 @@ class Meetings:
     """Numbers of what each one calls, see `Calls`; `OPEN`: nothing."""
     differs: NDArray[np.bool_]
     """Whether members called something else in it."""
+
+    def begin(self, column: int) -> int:
+        """Number of the first meeting to which this member came; 0 if it came to none."""
+        return int((self.began[:, column] != OPEN).argmax()) if len(self.began) else 0
+
+    def fails(self) -> NDArray[np.bool_]:
+        """Whether each meeting lacks ranks, or ranks call different operations in it. Ranks whose calls began before
+        the trace lack the first meetings: these do not fail, unless all do."""
+        fails: NDArray[np.bool_] = ~(self.began != OPEN).all(axis=1) | self.differs
+        if not fails.all():
+            fails[: int(fails.argmin())] = False
+        return fails
 
     def spread(self) -> Times:
         """ns from the first one who came to the last one, of meetings to which all came; `OPEN` of others."""

@@ -15,6 +15,10 @@ ENDS, ASKS, WAITS = "ends", "asks", "waits"
 calls; that make communicators; that end them; that ask for their state; that wait until what was enqueued is done."""
 
 NCCL, MPI, CUDA = "NCCL", "MPI", "CUDA"
+BARRIER = "barrier"
+"""The only operation without data."""
+IN_PLACE = (-1, 1)
+"""MPI_IN_PLACE instead of a buffer (MPI 4.1, 6.2.2), in the mpi.h of MPICH and of Open MPI."""
 
 _TYPES = (
     *(("int8", 1), ("uint8", 1), ("int32", 4), ("uint32", 4), ("int64", 8), ("uint64", 8), ("float16", 2)),
@@ -48,6 +52,11 @@ class Signature:
     """First word of a unique id that is passed by value."""
     color: int = -1
     """Number of the part of a communicator that is split."""
+    own: int = -1
+    """Buffer of this rank's part, to which ``count`` and ``type`` belong: `IN_PLACE`, and only at the root, where the
+    next ones are of all parts and tell both instead."""
+    root_count: int = -1
+    root_type: int = -1
 
 
 def _nccl(name: str, what: str, arguments: str, kind: str = COLLECTIVE) -> Signature:
@@ -97,15 +106,16 @@ _ALL = (
     _mpi("Allreduce", "all-reduce", "_ _ count type _ comm"),
     _mpi("Bcast", "broadcast", "_ count type peer comm"),
     _mpi("Reduce", "reduce", "_ _ count type _ peer comm"),
-    _mpi("Allgather", "all-gather", "_ count type _ _ _ comm"),
-    _mpi("Alltoall", "all-to-all", "_ count type _ _ _ comm"),
+    # What a rank sends need not be told where it is in place already.
+    _mpi("Allgather", "all-gather", "_ _ _ _ count type comm"),
+    _mpi("Alltoall", "all-to-all", "_ _ _ _ count type comm"),
     _mpi("Reduce_scatter_block", "reduce-scatter", "_ _ count type _ comm"),
-    _mpi("Gather", "gather", "_ count type _ _ _ peer comm"),
-    _mpi("Scatter", "scatter", "_ count type _ _ _ peer comm"),
+    _mpi("Gather", "gather", "own count type _ root_count root_type peer comm"),
+    _mpi("Scatter", "scatter", "_ root_count root_type own count type peer comm"),
     # Each rank has counts of its own.
     _mpi("Reduce_scatter", "reduce-scatter", "_ _ _ _ _ comm"),
     _mpi("Allgatherv", "all-gather", "_ _ _ _ _ _ _ comm"),
-    _mpi("Barrier", "barrier", "comm"),
+    _mpi("Barrier", BARRIER, "comm"),
     _mpi("Send", "send", "_ count type peer _ comm", POINT_TO_POINT),
     _mpi("Recv", "receive", "_ count type peer _ comm", POINT_TO_POINT),
     _wait("cudaStreamSynchronize", 0),

@@ -18,7 +18,7 @@ from .communicators import Communicator, communicators
 from .meetings import OPEN, Calls, Meetings, lateness, meetings
 from .queued import queued
 from .records import CallTable
-from .signatures import NCCL, NCCL_TYPES, signature_of
+from .signatures import BARRIER, NCCL, NCCL_TYPES, signature_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,8 +67,10 @@ def told(table: CallTable, trace: Trace) -> Told:
     if table.until is not None:
         trace = trace._replace(end=min(trace.end, table.until))
     found = communicators(table, trace.origins)
-    behind = queued(table, found)
-    made = [_told(table, each, trace, between, behind) for each in found if len(each.members) > 1]
+    joined = [meetings(each.calls, from_start=each.is_whole) for each in found]
+    behind = queued(table, found, joined)
+    pairs = [(each, its) for each, its in zip(found, joined, strict=True) if len(each.members) > 1]
+    made = [_told(table, _Joined(each, its, _without(each, its, behind)), trace, between) for each, its in pairs]
     return Told(made, sum(not each.is_compared for each in found))
 
 
@@ -77,10 +79,15 @@ class _Operation(NamedTuple):
     bytes: int
 
 
-def _told(
-    table: CallTable, of: Communicator, trace: Trace, between: _Between | None, behind: Collection[int]
-) -> Collectives:
-    found = meetings(of.calls, from_start=of.is_whole)
+class _Joined(NamedTuple):
+    of: Communicator
+    meetings: Meetings
+    begun: Meetings
+    """Meetings without the arrivals of those that stand in the queue of their stream only, see `queued`."""
+
+
+def _told(table: CallTable, joined: _Joined, trace: Trace, between: _Between | None) -> Collectives:
+    of, found, begun = joined
     by_number = _operations(table, of)
     operations = [by_number[number] for number in found.first().tolist()]
     whole = (found.began != OPEN).all(axis=1)
@@ -99,7 +106,7 @@ def _told(
         tuple(_ranks(table, of, found, trace, spent)),
         kinds,
         tuple(_worst(operations, spread, found)),
-        tuple(_meanwhile(table, of, _standing(by_number, _without(of, found, behind), trace.end), trace, between)),
+        tuple(_meanwhile(table, of, _standing(by_number, begun, trace.end), trace, between)),
         table.lost,
     )
 
@@ -119,7 +126,7 @@ def _operation(table: CallTable, row: int) -> _Operation:
     of = signature_of(table.names[call["function"]])
     assert of
     if of.count < 0:
-        return _Operation(of.what, 0)
+        return _Operation(of.what, 0 if of.what == BARRIER else UNKNOWN)
     size = NCCL_TYPES.get(int(call["arguments"][of.type]) & _INT, ("", 0))[1] if of.library == NCCL else 0
     whole = int(call["arguments"][of.count]) * size
     return _Operation(of.what, whole if size and whole < _MOST_BYTES else UNKNOWN)
@@ -207,7 +214,7 @@ def _without(of: Communicator, found: Meetings, behind: Collection[int]) -> Meet
     """Meetings without the arrivals of calls with these rows: their ranks are not in them."""
     began = found.began.copy()
     for column, member in enumerate(of.members):
-        begin = int((found.began[:, column] != OPEN).argmax()) if member.rows else 0
+        begin = found.begin(column)
         for place, row in enumerate(member.rows):
             if row in behind:
                 began[begin + place, column] = OPEN
@@ -217,10 +224,7 @@ def _without(of: Communicator, found: Meetings, behind: Collection[int]) -> Meet
 def _standing(by_number: Mapping[int, _Operation], found: Meetings, end: int) -> tuple[Standing, ...]:
     """Places of all ranks, if a meeting lacks ranks, or ranks call different operations in it, for much longer than any
     meeting before took."""
-    came = found.began != OPEN
-    fails = ~came.all(axis=1) | found.differs
-    # Ranks whose calls began before the trace lack the first meetings.
-    fails[: np.flatnonzero(~fails).min(initial=len(fails))] &= not (~fails).any()
+    came, fails = found.began != OPEN, found.fails()
     if not fails.any():
         return ()
     row = int(np.flatnonzero(fails)[0])

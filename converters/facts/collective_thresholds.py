@@ -11,6 +11,7 @@ __all__ = [
     "KINDS_KEPT",
     "KINDS_SHOWN",
     "LATE_BEYOND",
+    "LATE_BY_CHANCE",
     "LATE_MOSTLY",
     "LATE_OF_TWO",
     "MEETINGS",
@@ -42,6 +43,7 @@ MEETINGS = Threshold(10, "meetings", "Fewer show no rank that is always late.")
 LATE_MOSTLY = Threshold(0.5, "share of the meetings", "Who comes last to fewer is one of several who take turns.")
 LATE_OF_TWO = Threshold(0.8, "share of the meetings", "Of two ranks, one comes last to half of them by chance.")
 LATE_BEYOND = Threshold(3, "times the MAD", "A lateness within that is the scatter of all ranks.")
+LATE_BY_CHANCE = Threshold(0.001, "probability", "Equal ranks look so in more than one of 1,000 runs.")
 
 # How much is shown and kept.
 COMMUNICATORS_SHOWN = Limit(3, "communicators", "More are in the JSON.")

@@ -185,13 +185,23 @@ COLLECTIVES = re.compile(
 )
 """Functions of PyTorch (torch/csrc/distributed/c10d), Gloo, MPI (chapters 3 and 6 of the standard) and NCCL in which a
 rank waits for others."""
+FOR_ALL_RANKS = re.compile(
+    r"c10d::Reducer::finalize_backward|gloo::\w+|P?MPI_(All|Barrier|Bcast|Gather|Reduce|Scatter)\w*|"
+    r"p?nccl(All|Broadcast|Reduce|CommInitRank)\w*"
+)
+"""Functions among `COLLECTIVES` in which all ranks meet. Others may wait for the message of one, or for anything."""
 COLLECTIVE_FILES = re.compile(r"lib(nccl|rccl|mpi|mpich|gloo|torch_(cpu|cuda|hip))([-_.][-\w.]*)?\.so([.\d]*)")
 """Files that have them, also where a program ships them."""
 COLLECTIVE_SCRIPTS = re.compile(
     r"(^|.*/)torch/distributed/distributed_c10d\.py:"
     r"(all_|barrier|broadcast|gather|monitored_barrier|recv|reduce|scatter|send)\w*"
 )
-"""Functions of Python's libraries (``file:function``) for operations in which all ranks meet."""
+"""Functions of Python's libraries (``file:function``) for operations of ranks."""
+FOR_ALL_SCRIPTS = re.compile(
+    r"(^|.*/)torch/distributed/distributed_c10d\.py:"
+    r"(all_|barrier|broadcast|gather|monitored_barrier|reduce|scatter)\w*"
+)
+"""Functions among `COLLECTIVE_SCRIPTS` in which all ranks meet."""
 GPU_CALLS = re.compile(
     r"cuda(Device|Thread|Stream|Event)Synchronize(_ptsz)?|cu(Ctx|Stream|Event)Synchronize(_ptsz)?|"
     r"cu(da)?Memcpy(?!\w*(Async|Peer))\w*"

@@ -31,6 +31,8 @@ from .wait_functions import (
     CONNECTIONS,
     EVENT_WAITS,
     FEW_EVENTS,
+    FOR_ALL_RANKS,
+    FOR_ALL_SCRIPTS,
     FREEZERS,
     FUTEX_WAITS,
     JOINS,
@@ -99,6 +101,8 @@ class Wait(NamedTuple):
     """Nothing is known of its place."""
     has_user_frames: bool = True
     """Whether the stack has frames of the program: not the kernel's alone, and not none."""
+    for_all: bool = False
+    """Whether a function tells that all ranks take part in the operation for which it waits."""
 
 
 class Waits:
@@ -129,6 +133,11 @@ class Waits:
 def wait_of(stack: Stack, state: str) -> Wait:
     """`Waits.of` for a single stack."""
     return Waits().of(stack, state)
+
+
+def _script(of: Told) -> str:
+    """``file:function`` of Python; "" for others."""
+    return f"{of.file}:{of.name.rpartition('.')[2]}" if of.is_python else ""
 
 
 class _Below(NamedTuple):
@@ -176,7 +185,8 @@ class _Below(NamedTuple):
         job = self.job() if kind in TOLD_BY_OTHERS else ""
         asks = kind == PEER and self._asks()
         has_user = not only_placeholders
-        return Wait(kind, self.call, self.kernel, lock, self._gpu(), asks, job, join, few, nowhere, has_user)
+        for_all = job == COLLECTIVE and self._is_for_all()
+        return Wait(kind, self.call, self.kernel, lock, self._gpu(), asks, job, join, few, nowhere, has_user, for_all)
 
     @property
     def _only_placeholders(self) -> bool:
@@ -216,12 +226,18 @@ class _Below(NamedTuple):
     def job(self) -> str:
         """See `Wait.job`."""
         for each in reversed(self.library):
-            place = f"{each.file}:{each.name.rpartition('.')[2]}" if each.is_python else ""
+            place = _script(each)
             if LOADERS.fullmatch(place):
                 return LOADER
             if (COLLECTIVE_SCRIPTS if place else COLLECTIVES).fullmatch(place or each.label):
                 return COLLECTIVE
         return COLLECTIVE if any(each.meets for each in self.own) else ""
+
+    def _is_for_all(self) -> bool:
+        """See `Wait.for_all`."""
+        meets = (*self.library, *(each for each in self.own if each.meets))
+        places = ((_script(each), each.label) for each in meets)
+        return any((FOR_ALL_SCRIPTS if place else FOR_ALL_RANKS).fullmatch(place or label) for place, label in places)
 
     def _lock(self) -> str:
         """See `Wait.lock`."""

@@ -85,12 +85,11 @@ class Standing:
     since: int
     """ns since the trace began: begin of the call; or the end of the last one; 0 if it made none."""
     has_ended: bool = False
-    """Whether its process has ended."""
+    """Whether its process has ended. Captures of an earlier version have this and the next ones as they are here."""
     meanwhile: Spent | None = None
     """Times of its thread since then, if it is in none; None: events were not recorded."""
     stopped: int = 0
-    """Part of the blocked time of ``meanwhile``: stopped by a signal or a debugger; 0, too, in a capture of an earlier
-    version."""
+    """Part of the blocked time of ``meanwhile``: stopped by a signal or a debugger."""
 
 
 @dataclass(frozen=True, slots=True)

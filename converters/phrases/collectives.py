@@ -21,8 +21,9 @@ def late_rank(found: LateRank) -> str:
     meetings = f"{plural(number, _noun(kinds))}{_size(kinds)} of {plural(len(of.ranks), 'rank')}"
     if found.late is None:
         waited = found.waited // max(number, 1)
+        how, few = ("", ", too few to tell whether it is always the same one") if found.few else (" in turn", "")
         return (
-            f"The ranks of {of.ranks[0].process} come in turn {duration(found.by)} late (median) to {meetings}: in "
+            f"The ranks of {of.ranks[0].process} come{how} {duration(found.by)} late (median) to {meetings}{few}: in "
             f"each, they wait {duration(waited)} for each other, all together."
         )
     text = f"{_rank(found.late, found.number)} comes {duration(found.by)} late (median) to "

@@ -14,7 +14,7 @@ def stuck_ranks(found: StuckRanks, length: int) -> str:
     """``3 of 4 ranks of train have been in train → ncclAllReduce since before the trace began, for 10.0 s, waiting for
     other ranks; rank 1 (pid 12) is not in it: it is 100.0 % of its time asleep in forgets → nanosleep.`` ``length``: of
     the trace, in ns."""
-    traced = len(found.inside) + len(found.others) + len(found.outside)
+    traced = len(found.inside) + len(found.others) + len(found.maybe) + len(found.outside)
     whole = "all" if len(found.inside) == traced else f"{count(len(found.inside))} of"
     be = "has" if len(found.inside) == 1 else "have"
     where = " → ".join(found.inside[0].frames) or "a collective operation"
@@ -23,7 +23,7 @@ def stuck_ranks(found: StuckRanks, length: int) -> str:
     )
     text += f" the trace began, for {duration(length)}"
     text += ", waiting for the GPU" if found.for_gpu else ""
-    rest = [*_others(found.others), *_outside(found.outside), *_missing(found.missing)]
+    rest = [*_others(found.others), *_outside(found.outside), *_maybe(found.maybe), *_missing(found.missing)]
     if not rest:
         rest = ["no rank is missing: each has come, and none goes on"]
         if found.for_gpu:
@@ -44,6 +44,16 @@ def _outside(found: Sequence[Outside]) -> list[str]:
     told = [f"{rank_name(each.rank)} is not in it: {_does(each)}" for each in found[: thresholds.RANKS_OUTSIDE]]
     more = len(found) - thresholds.RANKS_OUTSIDE
     return [*told, f"nor {'is' if more == 1 else 'are'} {plural(more, 'other')}"] if more > 0 else told
+
+
+def _maybe(found: Sequence[Inside]) -> list[str]:
+    if not found:
+        return []
+    most = thresholds.RANKS_OUTSIDE
+    told = ", ".join(rank_name(each.rank) for each in found[:most])
+    told += f" and {plural(len(found) - most, 'other')}" if len(found) > most else ""
+    one = len(found) == 1
+    return [f"{told} wait{'s' if one else ''} for the GPU all the time, and may be in it, too"]
 
 
 def _does(each: Outside) -> str:

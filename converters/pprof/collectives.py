@@ -12,7 +12,11 @@ _MOST = 1 << 63
 _MOST_ENTRIES = 1 << 16
 _SIGNED = frozenset(("late", "lateness"))
 _MAY_BE_UNKNOWN = frozenset(("rank", "size", "bytes", "since"))
-_LATER = {CollectiveKind: ("last", "lateness", "waited"), CollectiveRank: ("before",), Standing: ("stopped",)}
+_LATER = {
+    CollectiveKind: ("last", "lateness", "waited"),
+    CollectiveRank: ("before",),
+    Standing: ("has_ended", "meanwhile", "stopped"),
+}
 """Fields that captures of an earlier version lack."""
 _TEXTS = frozenset(("process", "what", "library"))
 
@@ -45,7 +49,7 @@ def _rank(entry: Any) -> CollectiveRank:
 
 def _standing(entry: Any) -> Standing:
     parts = _fields(Standing, entry)
-    ended, spent = parts.pop("has_ended"), parts.pop("meanwhile")
+    ended, spent = parts.pop("has_ended", False), parts.pop("meanwhile", None)
     if not isinstance(ended, bool):
         raise ValueError("collectives")
     plain = {name: _plain(name, value) for name, value in parts.items()}

@@ -6,7 +6,9 @@ The user asked for collectives, or a scan saw them: what a rank does between two
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import exp, lgamma, log
 from statistics import median
+from sys import float_info
 from typing import NamedTuple
 
 from ..facts import thresholds
@@ -38,7 +40,7 @@ class LateRank(NamedTuple):
 
     collectives: Collectives
     late: CollectiveRank | None
-    """The rank that mostly comes last; None: ranks come last in turn."""
+    """The rank that mostly comes last; None: ranks come last in turn, or there are too few meetings to tell."""
     by: int
     """Median time in ns from the first arrival to the last one."""
     excess: Excess | None = None
@@ -51,6 +53,8 @@ class LateRank(NamedTuple):
     """Meetings of this kind to which the late rank came last."""
     waited: int = 0
     """Time in ns that ranks wait for each other in them."""
+    few: bool = False
+    """Whether one comes last to most of the meetings, which may be chance: there are few."""
 
 
 class _Arrival(NamedTuple):
@@ -78,8 +82,11 @@ def _verdict(facts: Facts, of: Collectives) -> Verdict | None:
     place = max(range(len(arrivals)), key=lambda place: (arrivals[place].last, arrivals[place].late))
     last = of.ranks[place]
     spread = kind.spread if kind else of.spread
-    is_one = _is_late(arrivals, place, kind.meetings if kind else of.meetings, 0 if kind else of.deviation)
+    meetings = kind.meetings if kind else of.meetings
+    is_one = _is_late(arrivals, place, meetings, 0 if kind else of.deviation)
     is_one = is_one and _matters(arrivals, place, spread, facts.duration)
+    few = is_one and _chance(arrivals[place].last, meetings, len(arrivals)) > thresholds.LATE_BY_CHANCE
+    is_one = is_one and not few
     number = last.rank if last.rank != UNKNOWN else facts.ranks.get(last.pid, UNKNOWN)
     detail = LateRank(
         of,
@@ -90,6 +97,7 @@ def _verdict(facts: Facts, of: Collectives) -> Verdict | None:
         kind,
         arrivals[place].last,
         sum(each.waited for each in arrivals),
+        few,
     )
     return Verdict(RULE, LATE_RANK, waited, 1, frozenset(each.pid for each in of.ranks), detail=detail)
 
@@ -112,6 +120,19 @@ def _is_late(arrivals: list[_Arrival], place: int, meetings: int, deviation: int
     middle = median(each.late for each in arrivals)
     scatter = deviation or median(abs(each.late - middle) for each in arrivals)
     return mine.last >= thresholds.LATE_MOSTLY * meetings and beyond > thresholds.LATE_BEYOND * scatter
+
+
+def _chance(last: int, meetings: int, ranks: int) -> float:
+    """Most that the probability can be that any one of so many ranks comes last to so many meetings or more, if each
+    comes last to each of them as likely: the tail of the binomial distribution, times the number of ranks."""
+    last, share = min(last, meetings), 1 / ranks
+    ways = lgamma(meetings + 1) - lgamma(last + 1) - lgamma(meetings - last + 1)
+    whole = part = exp(ways + last * log(share) + (meetings - last) * log(1 - share))
+    while last < meetings and part > whole * float_info.epsilon:
+        part *= (meetings - last) / (last + 1) * share / (1 - share)
+        last += 1
+        whole += part
+    return ranks * whole
 
 
 def _matters(arrivals: list[_Arrival], place: int, spread: int, length: int) -> bool:

@@ -54,6 +54,8 @@ class StuckRanks(NamedTuple):
     others: tuple[Inside, ...]
     """Ranks that stand in another one."""
     outside: tuple[Outside, ...]
+    maybe: tuple[Inside, ...]
+    """Ranks that wait for their GPUs: the operation may be one of those that the GPU has been asked for."""
     missing: tuple[int, ...]
     """Numbers of ranks that are not among the traced processes; () if it is not known how many there are."""
     for_gpu: bool
@@ -76,7 +78,7 @@ def _verdict(facts: Facts, job: Job) -> Verdict | None:
         return None
     inside = {each.rank for each in (*detail.inside, *detail.others)}
     members = {thread: [place] for rank, (thread, place) in standing.items() if rank in inside}
-    finding = waiting(facts, next(iter(standing.values()))[1].kind, members)
+    finding = waiting(facts, standing[detail.inside[0].rank][1].kind, members)
     assert finding
     return Verdict(RULE, COLLECTIVE, finding.time, 1, job.pids, finding, detail=detail, is_effect=True)
 
@@ -92,12 +94,12 @@ def _standing(facts: Facts, pid: int) -> tuple[Thread, Place] | None:
 
 
 def _detail(facts: Facts, job: Job, standing: dict[Rank, Place]) -> StuckRanks | None:
-    """None if nothing shows that they wait for each other: one alone may have much to do on its GPU."""
+    """None if nothing shows that they wait for each other: one alone may have much to do on its GPU, or wait for the
+    message of one that works."""
     meet = {rank: place for rank, place in standing.items() if place.wait.job == COLLECTIVE}
     chosen = meet or standing
-    missing = _missing(job)
-    outside = [rank for rank in job.ranks if rank not in chosen]
-    if not chosen or (not meet and len(chosen) < thresholds.PROCESSES_FIT):
+    for_all = any(place.wait.for_all for place in meet.values())
+    if not chosen or (not for_all and len(standing) < thresholds.PROCESSES_FIT):
         return None
     by_place: defaultdict[tuple[str, ...], list[Rank]] = defaultdict(list)
     for rank, place in chosen.items():
@@ -109,8 +111,9 @@ def _detail(facts: Facts, job: Job, standing: dict[Rank, Place]) -> StuckRanks |
         facts.name_of_pid(job.ranks[0].pid),
         tuple(each for each in stand if each.frames == most),
         tuple(each for each in stand if each.frames != most),
-        tuple(_outside(rank, states[rank]) for rank in outside),
-        missing,
+        tuple(_outside(rank, states[rank]) for rank in job.ranks if rank not in standing),
+        tuple(Inside(rank, place.site.frames) for rank, place in standing.items() if rank not in chosen),
+        _missing(job),
         not meet,
     )
 

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import struct
+from dataclasses import replace
+
+import numpy as np
+import pytest
 from collective_calls import (
+    ALL_GATHER,
     BROADCAST,
     COMM,
     DESTROY,
+    GATHER,
     INIT,
     MPI,
     MS,
     OTHER,
     REDUCE,
     SCALABLE,
+    SCATTER,
     SHRINK,
     SPLIT,
     STREAM,
     SYNC,
     Table,
 )
+from numpy.typing import NDArray
 from stallscope.converters.collectives.communicators import communicators, endpoints, operations
-from stallscope.converters.collectives.records import OPEN
+from stallscope.converters.collectives.evidence import candidates
+from stallscope.converters.collectives.meetings import Member
+from stallscope.converters.collectives.records import OPEN, CallTable
 
 
 def test_ranks_that_gave_the_same_id_are_of_one_communicator() -> None:
@@ -47,6 +58,55 @@ def test_an_address_that_comes_back_is_another_communicator() -> None:
     first, second = endpoints(table.made())
     assert (len(first.rows), first.ended) == (1, True)
     assert (len(second.rows), second.ended) == (2, False)
+
+
+def test_one_that_is_made_unseen_where_another_has_ended() -> None:
+    # ncclCommInitAll does.
+    table = Table()
+    table.init(10, 0, size=1)
+    table.reduce(10, MS)
+    table.add(10, 2 * MS, DESTROY, COMM)
+    table.add(10, 3 * MS, DESTROY, COMM)
+    table.reduce(10, 4 * MS)
+    first, second = endpoints(table.made())
+    assert (len(first.rows), first.size, first.number) == (1, 1, 1)
+    assert (len(second.rows), second.size, second.identity, second.made, second.number) == (1, -1, None, OPEN, 3)
+
+
+def again() -> CallTable:
+    """Four ranks of a communicator that was made before; and pairs at the address where it was."""
+    table = Table()
+    for pid in range(10, 14):
+        table.steps(pid, 0, of=6)
+        table.add(pid, 100 * MS, DESTROY, COMM)
+        table.add(pid, 110 * MS, SCALABLE, 1, 2, (pid - 10) % 2, made=COMM)
+        for step in range(6):
+            began = (200 if pid < 12 else 205) * MS + step * 10 * MS
+            table.reduce(pid, began)
+            table.add(pid, began + 2000, SYNC, STREAM, ended=began + 4 * MS)
+    return table.made()
+
+
+def words(of: int, rank: int, size: int) -> NDArray[np.void]:
+    return candidates(struct.pack("<QiiQ", of << 48 | 5, rank, size, 0))
+
+
+def test_memory_tells_of_the_communicator_that_was_there() -> None:
+    old = {Member(pid, COMM): words(0xDEAD, pid - 10, 4) for pid in range(10, 14)}
+    world, *pairs = communicators(replace(again(), memory=old))
+    assert (world.is_known, [(each.pid, each.rank) for each in world.members]) == (
+        True,
+        [(10, 0), (11, 1), (12, 2), (13, 3)],
+    )
+    assert [(each.is_known, [(of.pid, of.rank) for of in each.members]) for each in pairs] == [
+        (False, [(10, 0), (11, 1)]),
+        (False, [(12, 0), (13, 1)]),
+    ]
+    new = {Member(pid, COMM, 2): words(0xBEE0 + pid // 12, pid % 2, 2) for pid in range(10, 14)}
+    stale = {Member(10, COMM, 1): words(0xBAD, 0, 2)}
+    world, *pairs = communicators(replace(again(), memory={**old, **new, **stale}))
+    assert [len(each.members) for each in (world, *pairs)] == [4, 2, 2]
+    assert all(each.is_known for each in (world, *pairs))
 
 
 def test_splits_are_told_apart_by_their_place_and_color() -> None:
@@ -155,6 +215,35 @@ def test_operations_differ_by_function_count_type_and_root() -> None:
     found = operations(table.made()).tolist()
     assert found[0] == found[1]
     assert len(set(found)) == 5
+
+
+FLOAT, NO_TYPE, IN_PLACE = 0x4C00040A, 0x0C000000, (1 << 64) - 1
+ROOT = (0, 0x44000000)
+"""Root and communicator."""
+
+
+@pytest.mark.parametrize(
+    ("function", "calls"),
+    [
+        # (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, …): the root's first, then another rank's.
+        (SCATTER, ((0x7F00, 256, FLOAT, 0x7F10, 256, FLOAT, *ROOT), (0, 0, NO_TYPE, 0x7F10, 256, FLOAT, *ROOT))),
+        (SCATTER, ((0x7F00, 256, FLOAT, IN_PLACE, 0, NO_TYPE, *ROOT), (0, 0, NO_TYPE, 0x7F10, 256, FLOAT, *ROOT))),
+        (SCATTER, ((0x7F00, 256, FLOAT, 1, 0, NO_TYPE, *ROOT), (0, 0, NO_TYPE, 0x7F10, 256, FLOAT, *ROOT))),
+        (GATHER, ((0x7F00, 256, FLOAT, 0x7F10, 256, FLOAT, *ROOT), (0x7F00, 256, FLOAT, 0, 0, NO_TYPE, *ROOT))),
+        (GATHER, ((IN_PLACE, 0, NO_TYPE, 0x7F10, 256, FLOAT, *ROOT), (0x7F00, 256, FLOAT, 0, 0, NO_TYPE, *ROOT))),
+        (ALL_GATHER, ((0x7F00, 256, FLOAT, 0x7F10, 256, FLOAT, 9), (IN_PLACE, 0, NO_TYPE, 0x7F10, 256, FLOAT, 9))),
+    ],
+)
+def test_arguments_that_a_rank_need_not_give(function: int, calls: tuple[tuple[int, ...], ...]) -> None:
+    """MPI 4.1, 6.5 to 6.7: those of the root only, and those of what is in place already."""
+    table = Table()
+    for rank, arguments in enumerate(calls):
+        table.add(10 + rank, rank, function, *arguments)
+    assert operations(table.made()).tolist() == [0, 0]
+    of = list(calls[1])
+    of[1 if function == GATHER else 4] = 255
+    table.add(12, 9, function, *of)
+    assert operations(table.made()).tolist() == [1, 1, 0], "other counts are other operations"
 
 
 def test_other_functions_are_no_collectives() -> None:

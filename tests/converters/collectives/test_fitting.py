@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from stallscope.converters.collectives.fitting import Fitting, fitting
@@ -101,3 +103,14 @@ def test_many_are_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
         [endpoint(pid, begin=5 * comm, calls=5, comm=comm) for pid in (10, 11) for comm in range(500)], lambda *_: False
     )
     assert sorted(pairs) == [(comm, comm) for comm in range(500)]
+
+
+def test_those_that_are_compared_with_none_take_no_memory() -> None:
+    """A matrix of all would take 400 MB."""
+    few = endpoint(12, calls=1)
+    tracemalloc.start()
+    try:
+        assert found(*JOB, *[few] * 20_000) == [[10, 11]]
+        assert tracemalloc.get_traced_memory()[1] < 50 << 20
+    finally:
+        tracemalloc.stop()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from collective_calls import COMM, DEVICE, MPI, MS, STREAM, SYNC, Table, told
+from collective_calls import BROADCAST, COMM, DEVICE, MPI, MS, STREAM, SYNC, Table, told
 from stallscope.converters.collectives.communicators import communicators
+from stallscope.converters.collectives.meetings import meetings
 from stallscope.converters.collectives.queued import queued
 from stallscope.converters.collectives.told import Trace
 from stallscope.converters.model.collectives import Standing
@@ -36,7 +37,9 @@ def steps(*last: tuple[int, int], wait: tuple[int, ...] = WAIT, ended: int = -1)
 def rows(table: Table) -> list[tuple[int, int]]:
     """Processes and communicators of the calls."""
     made = table.made()
-    found = [made.calls[row] for row in sorted(queued(made, communicators(made)))]
+    known = communicators(made)
+    joined = [meetings(each.calls, from_start=each.is_whole) for each in known]
+    found = [made.calls[row] for row in sorted(queued(made, known, joined))]
     return [(int(each["pid"]), int(each["arguments"][5])) for each in found]
 
 
@@ -76,3 +79,52 @@ def test_a_missing_rank_is_missing_in_the_first_one_only() -> None:
     one, other = told(table.made(), Trace(END, {}))
     assert [each.what for each in one.standing] == ["all-reduce", ""]
     assert other.standing == ()
+
+
+def far_ahead(missing: int) -> Table:
+    """Four ranks that call 60 times two operations of two communicators and wait for none of them. Three wait for all
+    when the trace ends; the last one has not come to ``missing`` of its last steps."""
+    table = Table()
+    for pid in range(10, 14):
+        for comm, key in ((COMM, 7), (OTHER, 8)):
+            table.init(pid, pid - 10, made=comm, identity=key, size=4)
+        for step in range(60 - (missing if pid == 13 else 0)):
+            table.reduce(pid, (step + 1) * 10 * MS)
+            table.reduce(pid, (step + 1) * 10 * MS + 2 * MS, comm=OTHER)
+        if pid != 13:
+            table.add(pid, 610 * MS, DEVICE, ended=-1)
+    return table
+
+
+def test_what_all_have_called_is_done() -> None:
+    assert rows(far_ahead(0)) == []
+    assert [each.standing for each in told(far_ahead(0).made(), Trace(END, {}))] == [(), ()]
+
+
+def test_only_calls_behind_the_one_that_lacks_a_rank_are_no_arrivals() -> None:
+    assert rows(far_ahead(1)) == [(pid, OTHER) for pid in (10, 11, 12)]
+    one, other = told(far_ahead(1).made(), Trace(END, {}))
+    assert [(each.number, each.what) for each in one.standing] == [(60, "all-reduce")] * 3 + [(59, "")]
+    assert other.standing == ()
+
+
+def test_ranks_of_one_process_share_the_number_of_a_stream() -> None:
+    """Nothing is known of the order: each device has a default stream."""
+    table = steps((COMM, OTHER), (OTHER, COMM))
+    for rank in (2, 3):
+        table.init(10, rank, made=COMM + 64 * rank)
+        table.reduce(10, 110 * MS + rank, comm=COMM + 64 * rank)
+    assert rows(table) == []
+
+
+def test_an_operation_with_a_root_is_done_where_nobody_is_waited_for() -> None:
+    """The root has sent what the other one asks for later."""
+    table = steps((COMM, OTHER), (OTHER, COMM))
+    at = (100 * MS, 101 * MS)
+    table.rows = [
+        (began, ended, pid, BROADCAST, made, (1, 2, 8, 7, 0, COMM, STREAM, 0))
+        if began in at and arguments[5] == COMM
+        else (began, ended, pid, function, made, arguments)
+        for began, ended, pid, function, made, arguments in table.rows
+    ]
+    assert rows(table) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 
 import pytest
-from collective_calls import BROADCAST, COMM, INIT, MPI, MS, STREAM, SYNC, Table, told
+from collective_calls import ALL_GATHER_V, BARRIER, BROADCAST, COMM, INIT, MPI, MS, STREAM, SYNC, Table, told
 from scheduling_traces import rows
 from stallscope.converters.collectives.told import Trace
 from stallscope.converters.collectives.told import told as told_of
@@ -135,6 +135,16 @@ def test_ranks_of_different_jobs_do_not_meet() -> None:
     assert told(ranks(0, MS).made(), Trace(80 * MS, {}, origins=origins)) == []
     origins[11].variables = origins[10].variables
     assert len(told(ranks(0, MS).made(), Trace(80 * MS, {}, origins=origins))) == 1
+
+
+def test_operations_with_sizes_that_differ_by_rank() -> None:
+    table = Table()
+    for pid in (10, 11):
+        for step in range(6):
+            table.add(pid, step * 10 * MS, ALL_GATHER_V, 1, 4, 8, 2, 3, 4, 8, COMM, ended=step * 10 * MS + 5 * MS)
+            table.add(pid, step * 10 * MS + 6 * MS, BARRIER, COMM, ended=step * 10 * MS + 9 * MS)
+    (found,) = told(table.made(), Trace(60 * MS, {}))
+    assert {each.what: each.bytes for each in found.kinds} == {"all-gather": UNKNOWN, "barrier": 0}
 
 
 def test_the_size_of_types_of_mpi_is_not_known() -> None:

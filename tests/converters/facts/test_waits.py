@@ -320,6 +320,39 @@ def test_what_a_program_calls_its_functions_changes_nothing(name: str, module: M
         assert (found.kind, found.lock) == (kind, "")
 
 
+C10D = "/usr/lib/python3/dist-packages/torch/distributed/distributed_c10d.py"
+
+
+@pytest.mark.parametrize(
+    ("frame", "for_all"),
+    [
+        (Frame("MPI_Allreduce", "native", Module("/usr/lib/libmpi.so.40")), True),
+        (Frame("PMPI_Bcast", "native", Module("/usr/lib/libmpi.so.40")), True),
+        (Frame("MPI_Recv", "native", Module("/usr/lib/libmpi.so.40")), False),
+        (Frame("MPI_Waitall", "native", Module("/usr/lib/libmpi.so.40")), False),
+        (Frame("ncclReduceScatter", "native", Module("/srv/app/libnccl.so.2")), True),
+        (Frame("ncclRecv", "native", Module("/srv/app/libnccl.so.2")), False),
+        (Frame("ncclGroupEnd", "native", Module("/srv/app/libnccl.so.2")), False),
+        (
+            Frame(
+                "barrier", "python", file="/usr/lib/python3/dist-packages/torch/distributed/distributed_c10d.py", line=4
+            ),
+            True,
+        ),
+        (
+            Frame(
+                "recv", "python", file="/usr/lib/python3/dist-packages/torch/distributed/distributed_c10d.py", line=4
+            ),
+            False,
+        ),
+    ],
+)
+def test_operations_in_which_all_ranks_meet(frame: Frame, for_all: bool) -> None:
+    stack = (*user(EXE, "main", "step"), frame, *user(LIBC, "poll"), *kernel("__x64_sys_poll", "do_sys_poll"))
+    found = wait_of(stack, "interruptible")
+    assert (found.job, found.for_all) == ("collective", for_all)
+
+
 @pytest.mark.parametrize(
     ("function", "path", "job"),
     [

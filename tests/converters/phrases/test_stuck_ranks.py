@@ -26,9 +26,10 @@ def told(
     out: tuple[Outside, ...] = (),
     missing: tuple[int, ...] = (),
     *,
+    maybe: tuple[Inside, ...] = (),
     for_gpu: bool = False,
 ) -> str:
-    return stuck_ranks(StuckRanks("train", stand, others, out, missing, for_gpu), 10 * SECOND)
+    return stuck_ranks(StuckRanks("train", stand, others, out, maybe, missing, for_gpu), 10 * SECOND)
 
 
 def test_one_has_not_come() -> None:
@@ -54,6 +55,19 @@ def test_several_have_not() -> None:
 def test_one_is_elsewhere() -> None:
     text = told(inside(0, 2, 3), inside(1, frames=("train", "ncclBroadcast")))
     assert text.endswith("for 10.0 s; rank 1 (pid 11) stands in train → ncclBroadcast instead.")
+
+
+def test_some_wait_for_their_gpus() -> None:
+    wait = ("train", "cudaStreamSynchronize")
+    assert told(inside(0), out=outside(1, kind=""), maybe=inside(2, frames=wait)) == (
+        "1 of 3 ranks of train has been in train → ncclAllReduce since before the trace began, for 10.0 s; rank 1 "
+        "(pid 11) is not in it: nothing is known of it; rank 2 (pid 12) waits for the GPU all the time, and may be in "
+        "it, too."
+    )
+    assert told(inside(0), maybe=inside(1, 2, 3, 4, frames=wait)).endswith(
+        "; rank 1 (pid 11), rank 2 (pid 12), rank 3 (pid 13) and 1 other wait for the GPU all the time, and may be in "
+        "it, too."
+    )
 
 
 def test_some_were_not_traced() -> None:

@@ -53,6 +53,17 @@ def test_those_of_earlier_versions() -> None:
     assert decoded(entry) == replace(MADE, ranks=ranks, kinds=kinds, standing=standing)
 
 
+def test_those_that_do_not_tell_what_absent_ranks_do() -> None:
+    entry = asdict(MADE)
+    for standing in entry["standing"]:
+        del standing["has_ended"], standing["meanwhile"], standing["stopped"]
+    plain = {"has_ended": False, "meanwhile": None, "stopped": 0}
+    assert decoded(entry) == replace(MADE, standing=tuple(replace(each, **plain) for each in MADE.standing))
+    del entry["standing"][0]["since"]
+    with pytest.raises(ValueError, match="collectives"):
+        decoded(entry)
+
+
 def changed(**changes: Any) -> dict[str, Any]:
     return {**asdict(MADE), **changes}
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import comb
 
+import numpy as np
 import pytest
-from collective_profiles import COMPUTE, LOAD, MEETINGS, UNKNOWN, one_late, pair, profile_of, spent
+from collective_profiles import COMPUTE, LOAD, MEETINGS, UNKNOWN, of_ranks, one_late, pair, profile_of, rank, spent
+from stallscope.converters.collectives.meetings import Meetings, Member, lateness
 from stallscope.converters.model.collectives import CollectiveKind, Collectives
 from stallscope.converters.model.losses import NOT_TAKEN
 from stallscope.converters.model.sites import Site
@@ -109,6 +112,49 @@ def test_waits_that_matter(waited: int, told_of: bool) -> None:
 @pytest.mark.parametrize(("meetings", "told_of"), [(10, True), (9, False)])
 def test_few_meetings(meetings: int, told_of: bool) -> None:
     assert (found(replace(one_late(), meetings=meetings)) is not None) == told_of
+
+
+@pytest.mark.parametrize(
+    ("ranks", "meetings", "least"),
+    [(2, 10, None), (2, 11, 11), (2, 20, 18), (3, 10, 10), (3, 20, 15), (4, 10, 9), (4, 40, 21), (8, 10, 7)],
+)
+def test_how_often_one_of_equal_ranks_comes_last(ranks: int, meetings: int, least: int | None) -> None:
+    """Compares with the tail of the binomial distribution, times the number of ranks, at 1 in 1,000."""
+    tail = [comb(meetings, last) * (ranks - 1) ** (meetings - last) / ranks**meetings for last in range(meetings + 1)]
+    rare = [last for last in range(meetings + 1) if ranks * sum(tail[last:]) <= 0.001]
+    assert min(rare, default=None) == least
+    named = []
+    for last in range(-(-meetings * 4 // 5) if ranks == 2 else -(-meetings // 2), meetings + 1):
+        others = [rank(number, waited=4 * SECOND) for number in range(1, ranks)]
+        detail = found(of_ranks(rank(0, last=last, late=8 * MS), *others, meetings=meetings))
+        assert detail and detail.few == (detail.late is None)
+        named += [last] if detail.late else []
+    assert min(named, default=None) == least
+
+
+def test_too_few_meetings_to_tell() -> None:
+    assert told(of_ranks(rank(0, waited=4 * SECOND), rank(1, last=10), meetings=10)).startswith(
+        "The ranks of train come 8.00 ms late (median) to 10 all-reduces (256 MiB) of 2 ranks, too few to tell whether "
+        "it is always the same one: in each, they wait "
+    )
+
+
+def test_equal_ranks_are_not_told_apart() -> None:
+    """Ranks that come at random: in 600 runs of few meetings, one is told of at most."""
+    times = np.random.default_rng(1)
+    named = 0
+    for ranks, meetings in ((2, 12), (3, 10), (3, 20), (4, 10), (8, 10)) * 120:
+        began = times.integers(0, 40 * MS, (meetings, ranks))
+        members = tuple(Member(number, 0) for number in range(ranks))
+        late = lateness(Meetings(members, began, began, began, began[:, 0] < 0))
+        waited = (began.max(axis=1)[:, None] - began).sum(axis=0).tolist()
+        by_rank = zip(late.last.tolist(), late.median.tolist(), waited, strict=True)
+        found_ranks = [
+            rank(number, last=last, late=round(by), waited=50 * time) for number, (last, by, time) in enumerate(by_rank)
+        ]
+        detail = found(of_ranks(*found_ranks, deviation=round(late.deviation), meetings=meetings))
+        named += bool(detail and detail.late)
+    assert named <= 1
 
 
 def test_the_number_in_the_job_if_the_communicator_is_not_known() -> None:

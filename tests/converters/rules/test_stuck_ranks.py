@@ -16,6 +16,8 @@ from summary_profiles import EXE, FUTEX, LIBC, MS, Tracee, empty, user
 CUDART = Module("/opt/cuda/libcudart.so.12")
 SYNCHRONIZE = (*user(EXE, "main", "train"), *user(CUDART, "cudaStreamSynchronize"), *user(LIBC, "ioctl"), *FUTEX)
 BARRIER = (*user(EXE, "main", "save"), *user(None, "MPI_Barrier"), *FUTEX)
+RECEIVE = (*user(EXE, "main", "collect"), *user(None, "MPI_Recv"), *FUTEX)
+GROUP = (*user(EXE, "main", "train"), *user(Module("/opt/lib/libnccl.so.2"), "ncclGroupEnd"), *FUTEX)
 
 
 def found(profile: Profile) -> StuckRanks | None:
@@ -80,6 +82,34 @@ def test_several_wait_for_their_gpus() -> None:
     assert found(in_gpu(1, 3)) is None, "one has something to do on its GPU"
     detail = found(in_gpu(4, 0))
     assert detail and detail.for_gpu and detail.outside == ()
+
+
+def test_who_waits_for_its_gpu_may_be_in_it() -> None:
+    """One rank is in the call of the library yet, where others wait for what they have put into their streams."""
+    made = in_gpu(3, 1)
+    made.samples[0] = made.samples[0]._replace(stack=GROUP)
+    detail = found(made)
+    assert detail and not detail.for_gpu
+    assert [each.rank.number for each in detail.inside] == [0]
+    assert [(each.rank.number, each.frames[:3]) for each in detail.maybe] == [
+        (number, ("train", "cudaStreamSynchronize", "ioctl")) for number in (1, 2)
+    ]
+    assert [each.rank.number for each in detail.outside] == [3]
+    assert "rank 1 (pid 101) is not in it" not in summarize(made).answer[0]
+
+
+def test_one_that_waits_for_a_message_of_one_that_works() -> None:
+    """A master waits for its worker."""
+    made = stuck(2)
+    made.samples[0] = made.samples[0]._replace(stack=RECEIVE)
+    assert found(made) is None
+    made.samples[0] = made.samples[0]._replace(stack=BARRIER)
+    assert found(made), "in a barrier, it waits for all"
+    made = stuck(3)
+    for number in (0, -1):
+        made.samples[number] = made.samples[number]._replace(stack=RECEIVE)
+    detail = found(made)
+    assert detail and [each.rank.number for each in detail.inside] == [0, 2], "two wait for it"
 
 
 def test_threads_that_move_do_not_stand() -> None:

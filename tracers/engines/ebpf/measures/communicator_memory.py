@@ -1,9 +1,11 @@
 """Memory of communicators that were there before the trace: see `converters.collectives.evidence`.
 
-It is read when the first call of one is seen: when the trace ends, its process may have ended."""
+It is read when the first call of one is seen: when the trace ends, its process may have ended. Its address may be that
+of another one later, which is read by itself."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -12,7 +14,7 @@ from .....converters.collectives.communicators import endpoints
 from .....converters.collectives.evidence import candidates
 from .....converters.collectives.meetings import Member
 from .....converters.collectives.records import CallTable
-from .....converters.collectives.signatures import COLLECTIVE, MAKES, NCCL, signature_of
+from .....converters.collectives.signatures import COLLECTIVE, ENDS, MAKES, NCCL, signature_of
 from ....outside.reads import Memory
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .....converters.collectives.evidence import Candidates
+    from .....converters.collectives.signatures import Signature
 
 BYTES = 2 << 20
 """Bytes that are read of each. What is looked for stands behind the channels: in version 2.32, 1,181,408 bytes from
@@ -35,25 +38,38 @@ class CommunicatorMemory:
         self._found: dict[Member, Candidates] = {}
         self._seen: set[Member] = set()
         """Communicators that were read, or that were made with an id."""
+        self._before: Counter[tuple[int, int]] = Counter()
+        """See `Member.number`, by process and address."""
 
     def look(self, rows: NDArray[np.void], named: Callable[[int], str]) -> None:
         """Reads the communicators of calls that have returned. ``rows``: of `argument_records.RECORD`; ``named``: the
         function of a number."""
         import numpy as np
 
-        for number in np.unique(rows["function"]).tolist():
-            of, mine = signature_of(named(number)), rows[rows["function"] == number]
-            if of and of.kind == MAKES and of.id >= 0:
-                self._seen.update(map(Member, mine["pid"].tolist(), mine["made"].tolist()))
-        for number in np.unique(rows["function"]).tolist():
-            of, mine = signature_of(named(number)), rows[rows["function"] == number]
+        known = {number: signature_of(named(number)) for number in np.unique(rows["function"]).tolist()}
+        changes = [number for number, of in known.items() if of and of.kind in (MAKES, ENDS)]
+        for row in rows[np.isin(rows["function"], changes)]:
+            if of := known[int(row["function"])]:
+                self._change(of, row)
+        for number, of in known.items():
             if of and of.kind == COLLECTIVE and of.library == NCCL:
-                self._read(map(Member, mine["pid"].tolist(), mine["arguments"][:, of.comm].tolist()))
+                mine = rows[rows["function"] == number]
+                self._read(map(self._member, mine["pid"].tolist(), mine["arguments"][:, of.comm].tolist()))
+
+    def _change(self, of: Signature, row: np.void) -> None:
+        """Another communicator is at the address from now on, or none."""
+        at = int(row["pid"]), int(row["made"] if of.kind == MAKES else row["arguments"][of.comm])
+        self._before[at] += 1
+        if of.kind == MAKES and of.id >= 0:
+            self._seen.add(self._member(*at))
+
+    def _member(self, pid: int, address: int) -> Member:
+        return Member(pid, address, self._before[pid, address])
 
     def of(self, table: CallTable) -> CallTable:
         """The table with all that was read; those are read now that have only calls that go on."""
-        unknown = (each for each in endpoints(table) if not each.identity and each.library == NCCL and not each.ended)
-        self._read(Member(each.pid, each.address) for each in unknown)
+        unknown = [each for each in endpoints(table) if not each.identity and each.library == NCCL and not each.ended]
+        self._read(each.member for each in unknown if each.member == self._member(each.pid, each.address))
         return replace(table, memory=self._found)
 
     def _read(self, members: Iterable[Member]) -> None:
@@ -61,7 +77,7 @@ class CommunicatorMemory:
             if each in self._seen or len(self._found) >= _MOST:
                 continue
             self._seen.add(each)
-            if data := _first_bytes(*each):
+            if data := _first_bytes(each.pid, each.comm):
                 self._found[each] = candidates(data)
 
 

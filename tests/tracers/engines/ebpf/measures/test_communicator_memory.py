@@ -18,8 +18,8 @@ from stallscope.tracers.engines.ebpf.measures.communicator_memory import BYTES, 
 
 HASH = 0x9E3779B97F4A7C15
 PLACE = 1_181_408
-NAMES = ("ncclAllReduce", "ncclCommInitRank", "ncclCommSplit", "MPI_Allreduce", "ncclSend")
-ALL_REDUCE, INIT, SPLIT, MPI, SEND = range(len(NAMES))
+NAMES = ("ncclAllReduce", "ncclCommInitRank", "ncclCommSplit", "MPI_Allreduce", "ncclSend", "ncclCommDestroy")
+ALL_REDUCE, INIT, SPLIT, MPI, SEND, DESTROY = range(len(NAMES))
 
 
 @pytest.fixture
@@ -73,7 +73,31 @@ def test_a_split_is(communicator: int) -> None:
     memory = CommunicatorMemory()
     memory.look(row(SPLIT, 1, made=communicator), NAMES.__getitem__)
     memory.look(all_reduce(communicator), NAMES.__getitem__)
-    assert members(memory).keys() == {Member(os.getpid(), communicator)}
+    assert members(memory).keys() == {Member(os.getpid(), communicator, 1)}
+
+
+def test_what_comes_to_its_address_is_another_one(communicator: int) -> None:
+    memory = CommunicatorMemory()
+    memory.look(all_reduce(communicator), NAMES.__getitem__)
+    memory.look(row(DESTROY, communicator), NAMES.__getitem__)
+    memory.look(row(SPLIT, 1, made=communicator), NAMES.__getitem__)
+    ctypes.memmove(communicator + PLACE, struct.pack("<Qii", HASH + 1, 0, 2), 16)
+    memory.look(all_reduce(communicator), NAMES.__getitem__)
+    found = members(memory)
+    assert [found[Member(os.getpid(), communicator, number)][0][1:] for number in (0, 2)] == [
+        (HASH, 1, 4),
+        (HASH + 1, 0, 2),
+    ]
+    memory.look(np.concatenate([row(DESTROY, communicator), row(INIT, 1, 2, 0, made=communicator)]), NAMES.__getitem__)
+    memory.look(all_reduce(communicator), NAMES.__getitem__)
+    assert members(memory) == found, "the id tells"
+
+
+def test_memory_of_one_that_has_ended_is_not_read_later(communicator: int) -> None:
+    memory, table = CommunicatorMemory(), Table()
+    table.reduce(os.getpid(), 0, comm=communicator)
+    memory.look(row(DESTROY, communicator), NAMES.__getitem__)
+    assert memory.of(table.made()).memory == {}
 
 
 def test_calls_that_have_not_returned(communicator: int) -> None:
