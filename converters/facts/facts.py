@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar, cast
@@ -224,7 +224,8 @@ class Facts:
     def are_slight(self, threads: Iterable[Thread]) -> bool:
         """Whether the whole host is traced and the processes of these threads hardly use a core: most wait for work."""
         pids = {pid for pid, _ in threads}
-        on_cpu = sum(times.on_cpu for (pid, _), times in self.threads.items() if pid in pids)
+        of = self.once(_on_cpu_by_pid)
+        on_cpu = sum(of[pid] for pid in pids)
         return self.is_whole_host and on_cpu < thresholds.SLIGHT * self.duration * len(pids)
 
     def where_of(self, pid: int) -> tuple[str, Place | None]:
@@ -247,3 +248,11 @@ class Facts:
         """ns that these threads were traced for; 0: not known of all."""
         walls = [self.threads[thread].wall for thread in threads]
         return sum(walls) if all(walls) else 0
+
+
+def _on_cpu_by_pid(facts: Facts) -> Counter[int]:
+    """ns that the threads of each process were on cores."""
+    found: Counter[int] = Counter()
+    for (pid, _), times in facts.threads.items():
+        found[pid] += times.on_cpu
+    return found

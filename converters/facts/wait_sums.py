@@ -48,9 +48,10 @@ _SLEEPS_OF_PYTHON = frozenset(("time_sleep", "pysleep"))
 class Place:
     """A wait site, a state, and what the wait is for. Hashed and compared often, so its hash is found out once."""
 
-    __slots__ = ("_first", "_hash", "_others", "_own_call", "_stack", "_time", "kind", "site", "state", "wait")
+    __slots__ = ("_first", "_hash", "_like", "_others", "_own_call", "_stack", "_time", "kind", "site", "state", "wait")
 
-    def __init__(self, state: str, site: Site, wait: Wait) -> None:
+    def __init__(self, state: str, site: Site, wait: Wait, like: Place | None = None) -> None:
+        """``like``: the place of which it is another view: it has the stacks."""
         self.state = state
         self.site = site
         self.wait = wait
@@ -66,6 +67,7 @@ class Place:
         """Result of `stack`; None: not found out since the last stack was seen."""
         self._own_call: bool | None = None
         """Result of `is_own_call`; None: likewise."""
+        self._like = like
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Place) and self._key == other._key)
@@ -91,14 +93,14 @@ class Place:
 
     def as_wait(self, wait: Wait) -> Place:
         """Place like this one, in which a thread waits for something else than the place alone tells."""
-        made = Place(self.state, self.site, wait)
-        made._first, made._time, made._others = self._first, self._time, self._others
-        return made
+        return Place(self.state, self.site, wait, self._like or self)
 
     @property
     def stack(self) -> Stack:
         """The stack of most of the time: all its frames, as they were recorded. () if none was. Equal stacks count as
         one, whether they are one object, as in a file that was read, or not."""
+        if self._like:
+            return self._like.stack
         if self._first is None or self._others is None:
             return self._first or ()
         if self._stack is None:
@@ -108,6 +110,8 @@ class Place:
     @property
     def is_own_call(self) -> bool:
         """Whether the program itself, and no library, makes the call in which it waits."""
+        if self._like:
+            return self._like.is_own_call
         if self._own_call is None:
             parts = Stacks().of(self.stack)
             callers = (told for told in reversed(parts.user[: parts.end]) if not told.is_plumbing)

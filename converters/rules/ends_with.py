@@ -134,6 +134,7 @@ class Blame:
             self._groups[self._group(node)].add(node)
         self._pids = {group: {node.pid for node in nodes} for group, nodes in self._groups.items()}
         self._doings = Doings(graph, profile)
+        self._walls = {group: self._doings.wall(nodes) for group, nodes in self._groups.items()}
         self._of_kernel = _of_kernel(profile)
         self._in_kernel = self._of_kernel - graph.traced
         self._again, self.for_work = self._by_kind()
@@ -161,7 +162,7 @@ class Blame:
             len(nodes),
             len(pids),
             min(pids),
-            self._wall(case.group),
+            self._walls[case.group],
             case.whole,
             case.time,
             name,
@@ -180,9 +181,6 @@ class Blame:
             return _Group(thread_pattern(process, main=False), "")
         return _Group(process, thread_pattern(thread, node.pid == node.tid))
 
-    def _wall(self, group: _Group) -> int:
-        return self._doings.wall(self._groups[group])
-
     @functools.cached_property
     def _cases(self) -> list[_Case]:
         return list(self._found())
@@ -199,7 +197,7 @@ class Blame:
                 if left and (culprit := self._culprit(group, victim, end)):
                     times[group, culprit] += left
         for (group, culprit), time in times.items():
-            wall, much = self._wall(group), thresholds.BLAMED * whole[group]
+            wall, much = self._walls[group], thresholds.BLAMED * whole[group]
             if time >= much and whole[group] >= thresholds.SIGNIFICANT * wall > 0:
                 yield _Case(group, culprit, time, whole[group])
 

@@ -45,7 +45,7 @@ class _Known(NamedTuple):
     told: frozenset[str]
     """Kinds of verdicts, or of waits, that tell what the first sentence tells of it; none if it is on others."""
     for_work: Mapping[tuple[Node, Node], int]
-    """Time in ns of waits for work, by who waits and who ends them."""
+    """Time in ns of its waits for work, by who waits and who ends them."""
     first: Verdict | None
     """The verdict of which the first sentence tells."""
 
@@ -132,11 +132,15 @@ def each_process(facts: Facts, awake: Collection[int] = (), first: Verdict | Non
     graph = facts.recorded.graph if facts.recorded else None
     each, ends, waits = Restricted(facts), _ends_by_pid(graph) if graph else {}, graph.waits() if graph else {}
     needed = needed_pids(graph, facts.duration) if graph else frozenset[int]()
-    told, for_work = told_kinds(first, graph), ends_with.for_work(facts)
+    told = told_kinds(first, graph)
+    for_work: dict[int, dict[tuple[Node, Node], int]] = defaultdict(dict)
+    for (victim, end), time in ends_with.for_work(facts).items():
+        for_work[victim.pid][victim, end] = time
     found = []
     for pid in sorted(pids):
         kinds = told.get(kernel_id(pid), frozenset())
-        known = _Known(waits, ends, needed, kernel_id(pid) in awake, kinds, for_work, first)
+        own_work = for_work.get(kernel_id(pid), {})
+        known = _Known(waits, ends, needed, kernel_id(pid) in awake, kinds, own_work, first)
         found.append(_of(facts, each.of((pid,)), pid, known))
     return found
 
