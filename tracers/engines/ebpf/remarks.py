@@ -16,7 +16,7 @@ from ....converters.model.remarks import (
     TablesFull,
     UnwindTablesFull,
 )
-from ...base import descriptors
+from ...base import capabilities, descriptors
 from ...base.file_locks import LOST_LOOKS, LOST_REQUESTS
 from ...base.launch import ending
 from ...kernel.records import ENDS, LOST, MAX_FRAMES
@@ -157,6 +157,11 @@ def comments(capture: Capture, lost: dict[str, int], stacks: Stacks) -> list[Com
 def _shortages(capture: Capture, lost: dict[str, int]) -> list[Comment]:
     """Comments on what was too small, and on how to enlarge it."""
     comments: list[Comment] = []
+    if not capabilities.held().effective & 1 << capabilities.Capability.SYS_PTRACE:
+        comments.append(
+            "CAP_SYS_PTRACE is not there: what processes of other users, or with more rights, have mapped cannot be "
+            "read, so that their functions have no names (docs/privileges.md)"
+        )
     if refused := capture.spaces.descriptors.refused:
         files = f"only {descriptors.limit():,} files may be open at a time, and {refused:,} more were needed"
         comments.append(f"{files}: stacks are cut short, and names missing; {descriptors.REMEDY}")

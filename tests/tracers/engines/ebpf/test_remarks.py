@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from captures import SLEEP, capture, key, profile
 from stallscope.converters.phrases.remarks import worded
+from stallscope.tracers.base import capabilities
 from stallscope.tracers.base.file_locks import LOST_LOOKS, LOST_REQUESTS
 from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpuCollector
 from stallscope.tracers.engines.ebpf.measures.python_steps import PythonStepsCollector
@@ -196,3 +197,11 @@ def test_losses_of_python_steps_are_not_those_of_tables() -> None:
     assert said(measure) == []
     measure._lost = 3
     assert said(measure) == ["the ring buffer was full: raise --buffer"]
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_rights_that_are_missing_are_told(is_there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = capabilities.Held(is_there << capabilities.Capability.SYS_PTRACE, 0, 0, 0)
+    monkeypatch.setattr(capabilities, "held", lambda: held)
+    told = worded(profile().comments)
+    assert [each.partition(" is not")[0] for each in told] == ([] if is_there else ["CAP_SYS_PTRACE"])
