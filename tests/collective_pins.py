@@ -24,8 +24,9 @@ class Pin(NamedTuple):
 
 def _late(of: Collectives) -> LateRank | None:
     details = [verdict.detail for verdict in find(read(profile_of(of)).facts)]
-    assert all(isinstance(each, LateRank) for each in details)
-    return details[0] if details else None  # type: ignore[return-value]
+    late = [each for each in details if isinstance(each, LateRank)]
+    assert len(late) == len(details)
+    return late[0] if late else None
 
 
 def stands(steps: float) -> bool:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 from stallscope.tracers.base.lock_table import Lock, Refused
@@ -33,14 +34,14 @@ def entry(first: int, last: int, flags: int, access: int) -> tuple[bytes, bytes]
 
 def test_requests_are_parsed_once() -> None:
     end = (1 << 63) - 1
-    table = Table(entry(0, end, 2, 1), entry(120, 120, 0, 1), entry(0, 9, 1024, 0))
+    table: Any = Table(entry(0, end, 2, 1), entry(120, 120, 0, 1), entry(0, 9, 1024, 0))
     where = 7, 0xFE << 20 | 10, 99
-    assert taken(table) == [  # type: ignore[arg-type]
+    assert taken(table) == [
         Refused(Lock("flock", "write", *where, 0, 0), 5, 1000, 8),
         Refused(Lock("fcntl", "write", *where, 120, 120), 5, 1000, 8),
         Refused(Lock("OFD", "read", *where, 0, 9), 5, 1000, 8),
     ]
-    assert taken(table) == []  # type: ignore[arg-type]
+    assert taken(table) == []
 
 
 def test_only_waits_need_them_and_only_where_the_kernel_reports_them(
