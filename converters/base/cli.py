@@ -227,7 +227,8 @@ def _report_usage(command: ExamplesCommand, error: click.UsageError) -> None:
 def _report_unexpected(name: str, error: Exception) -> None:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EFBIG):
         _discard_output()
-        _report(name, f"cannot write: {error}", "make room, or write to another file system")
+        first = "make room" if error.errno == errno.ENOSPC else "raise the limit (ulimit -f)"
+        _report(name, f"cannot write: {error}", f"{first}, or write to another file system")
         return
     if os.environ.get(TRACEBACK, "0") not in ("", "0"):
         import traceback

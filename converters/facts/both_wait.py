@@ -7,10 +7,11 @@ include/net/tcp.h).
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from ..model.wait_objects import TCP
-from ..model.waits_for import SOFTIRQ
+from ..model.waits_for import SOFTIRQ, Node
 from . import thresholds
 from .facts import Facts
 from .identity import kernel_id
@@ -40,10 +41,8 @@ def _longest(facts: Facts, thread: Thread) -> tuple[int, On | None]:
 
 def _other_ends(facts: Facts, on: On) -> Iterator[tuple[Thread, int]]:
     """Threads that wait on the other end of the connection, and for how many ns."""
-    pids = {end.pid for end in on.ends}
-    for thread in facts.own:
-        if kernel_id(thread[0]) not in pids:
-            continue
+    threads = facts.once(_by_pid)
+    for thread in (thread for pid in {end.pid for end in on.ends} for thread in threads.get(pid, ())):
         time = 0
         for place, total in facts.waits_of(thread).items():
             found = facts.on(total, place.kind, (thread[0],))
@@ -57,6 +56,22 @@ def _share(facts: Facts, thread: Thread, time: int) -> float:
     """Share of a thread's time for which it waits there, as far as the network ends its waits."""
     if facts.recorded is None or not facts.threads[thread].wall:
         return 0.0
-    node, edges = node_of(thread), facts.recorded.graph.edges
-    ended = sum(edge.waited for (victim, end), edge in edges.items() if victim == node and end.kind == SOFTIRQ)
-    return min(time, ended) / facts.threads[thread].wall
+    return min(time, facts.once(_ended_by_network)[node_of(thread)]) / facts.threads[thread].wall
+
+
+def _by_pid(facts: Facts) -> dict[int, list[Thread]]:
+    """Threads of user space by the kernel's ids of their processes."""
+    found: dict[int, list[Thread]] = defaultdict(list)
+    for thread in facts.own:
+        found[kernel_id(thread[0])].append(thread)
+    return found
+
+
+def _ended_by_network(facts: Facts) -> Counter[Node]:
+    """Time in ns of each thread's waits that softirqs have ended."""
+    found: Counter[Node] = Counter()
+    if facts.recorded:
+        for (victim, end), edge in facts.recorded.graph.edges.items():
+            if end.kind == SOFTIRQ:
+                found[victim] += edge.waited
+    return found

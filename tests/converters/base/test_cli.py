@@ -233,6 +233,8 @@ def test_missing_scope_shows_the_examples(capsys: pytest.CaptureFixture[str]) ->
         (click.Abort(), "", 130),
         (OSError(28, "No space left on device"), "trace-x: cannot write: [Errno 28] No space left on device\n"
          "make room, or write to another file system\n", 1),
+        (OSError(27, "File too large"), "trace-x: cannot write: [Errno 27] File too large\n"
+         "raise the limit (ulimit -f), or write to another file system\n", 1),
     ],
 )  # fmt: skip
 def test_errors(
