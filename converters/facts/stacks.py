@@ -63,8 +63,8 @@ class Told:
         self.is_script = frame.kind in _SCRIPTS
         self.is_own = is_own(frame)
         self.waits_itself = self.is_python and not self.is_own
-        self.is_closure = self.waits_itself and ".<locals>." in self.name
-        """Whether it is a function of a library that another one has made: what decorators put around functions."""
+        self.is_closure = self.is_python and ".<locals>." in self.name
+        """Whether another function has made it: in libraries, what decorators put around functions."""
         self.is_named = is_named(frame)
         self.is_plumbing = is_plumbing(frame)
         self.is_library = self.is_named and in_library(frame)

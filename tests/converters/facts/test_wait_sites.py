@@ -295,6 +295,8 @@ def test_what_a_decorator_puts_around_a_library_s_function_is_not_told() -> None
     assert text((*own, *wrapper, *reduce, *wait)).endswith(called)
     assert text((*own, *wrapper, *wrapper, *reduce, *wait)).endswith(called)
     assert text((*own, *wrapper, *wait)).endswith("rank > _exception_logger.<locals>.wrapper | futex_wait")
+    native = user(Module("/usr/lib/python3/site-packages/torch/lib/libtorch.so"), "at::all_reduce")
+    assert text((*own, *wrapper, *native, *wait)).endswith("rank > _exception_logger.<locals>.wrapper | futex_wait")
     mine = python_of("/srv/train.py", ("timed.<locals>.wrapper", 7))
     assert text((*own, *mine, *reduce, *wait)).endswith("timed.<locals>.wrapper > all_reduce | futex_wait")
 
