@@ -33,6 +33,10 @@ Objects = Mapping[int, WaitObject]
 """Files, sockets and pipes by their ids."""
 
 
+_LOOPBACK = ("127.", "[::1]", "[::ffff:127.")
+"""Begins of addresses of this host."""
+
+
 @dataclass(frozen=True)
 class On:
     """File or socket that most of a wait's time is on. Names are hostile."""
@@ -49,6 +53,14 @@ class On:
     """The limit of a control group for which it waits; None: nothing shows one."""
     woken: int = 0
     """Time in ns that the process at the other end has ended, of an epoll descriptor that is told as a connection."""
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it is a socket of the internet whose other end no process of this host has, as far as is known."""
+        what = self.what
+        if what.kind not in NETWORK or what.listens or not what.remote or self.ends or what.more_ends:
+            return False
+        return not what.remote.startswith(_LOOPBACK)
 
     @property
     def ends(self) -> tuple[ObjectEnd, ...]:

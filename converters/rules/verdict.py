@@ -16,6 +16,7 @@ DRIVER, GPU, IO, MEMORY = "driver", "gpu", "io", "memory"
 CORES, QUOTA, POOL_ANEW, HERD, STILL = "cores", "quota", "pool-anew", "herd", "still"
 POLLING, UNCLEAR, IDLE = "polling", "unclear", "idle"
 PROCESSES_ANEW = "processes-anew"
+NETWORK = "network"
 SLOW_LOADER, SLOW_STEP, LATE_RANK = "slow-loader", "slow-step", "late-rank"
 KINDS = {
     DEADLOCK: "threads that hold locks of each other, and never move",
@@ -28,7 +29,8 @@ KINDS = {
     IO: "blocked in a file system or on a disk",
     MEMORY: "blocked in page faults, or while memory is reclaimed",
     HELD: "blocked in the kernel elsewhere",
-    PEER: "waits for another process, on this host or not",
+    PEER: "waits for another process: one of this host, or it is not known where it is",
+    NETWORK: "waits for another host, over TCP or UDP",
     COLLECTIVE: "waits for other ranks of its job",
     SLOW_LOADER: "waits for the next batch of its loader of data",
     SLOW_STEP: "some steps of a loop take much longer than the others",
@@ -100,6 +102,8 @@ def kind_of(finding: Finding) -> str:
         return found
     if sleeps_again(finding):
         return POLLING
+    if finding.kind == PEER and finding.on and finding.on.is_remote:
+        return NETWORK
     return _kind(finding.kind, first) if first else finding.kind
 
 

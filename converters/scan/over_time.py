@@ -26,6 +26,7 @@ from ..rules.verdict import (
     IDLE,
     IO,
     MEMORY,
+    NETWORK,
     POLLING,
     SLOW_LOADER,
     UNCLEAR,
@@ -43,8 +44,8 @@ WEIGHTS: dict[str, float] = {
 """Weights of kinds of time, as verdicts have them: 1 for all others."""
 LETTERS = {
     CPU: "R", CORES: "W", LOCK: "L", DATABASE_LOCK: "D", FILE_LOCK: "F", GIL: "G", DRIVER: "V", GPU: "U", IO: "I",
-    MEMORY: "M", HELD: "H", PEER: "P", COLLECTIVE: "K", SLOW_LOADER: "B", CHILD: "C", THREAD: "T", EVENTS: "E",
-    SLEEP: "S", HALTED: "X", POLLING: "O", IDLE: ".", UNCLEAR: "?", "": "-",
+    MEMORY: "M", HELD: "H", PEER: "P", NETWORK: "N", COLLECTIVE: "K", SLOW_LOADER: "B", CHILD: "C", THREAD: "T",
+    EVENTS: "E", SLEEP: "S", HALTED: "X", POLLING: "O", IDLE: ".", UNCLEAR: "?", "": "-",
 }  # fmt: skip
 """Letter of each kind in a strip; that of slices in which nobody lived last."""
 
@@ -79,20 +80,22 @@ def over_time(facts: Facts, verdicts: Sequence[Verdict | None], threads: Sequenc
     series = series_of_threads(facts, tuple(told or threads))
     if series is None:
         return None
-    series = _with_polling(series, verdicts)
+    series = _as_judged(series, verdicts)
     phases = tuple(phases_of(series, WEIGHTS))
     words = slices.phases(phases, facts.objects, series.begin)
     return OverTime(series, tuple(series.decisive(WEIGHTS)), phases, words)
 
 
-def _with_polling(series: Series, verdicts: Sequence[Verdict | None]) -> Series:
-    """Times of threads that poll are polling, also where slices only know that they sleep, or run."""
-    asks = {each.finding.kind for each in verdicts if each and each.kind == POLLING and each.finding}
-    if len(asks & series.kinds.keys()) != 1:
-        return series
-    (kind,) = asks & series.kinds.keys()
-    kinds = {POLLING if each == kind else each: times for each, times in series.kinds.items()}
-    return replace(series, kinds=kinds)
+def _as_judged(series: Series, verdicts: Sequence[Verdict | None]) -> Series:
+    """Times of threads that poll, or wait for another host, are told as such, also where slices only know that they
+    sleep, or run, or wait for a peer."""
+    for told in (POLLING, NETWORK):
+        waits = {each.finding.kind for each in verdicts if each and each.kind == told and each.finding}
+        if len(waits & series.kinds.keys()) == 1:
+            (kind,) = waits & series.kinds.keys()
+            kinds = {told if each == kind else each: times for each, times in series.kinds.items()}
+            series = replace(series, kinds=kinds)
+    return series
 
 
 def legend(strips: Sequence[OverTime]) -> str:

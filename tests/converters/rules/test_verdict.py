@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import pytest
 from stallscope.converters.facts import wait_kinds
+from stallscope.converters.facts.wait_objects import On
 from stallscope.converters.facts.wait_sums import Place
 from stallscope.converters.facts.waits import wait_of
 from stallscope.converters.model import Frame, Module, Stack
 from stallscope.converters.model.sites import Site
+from stallscope.converters.model.wait_objects import PIPE, TCP, UDP, UNIX, ObjectEnd, WaitObject
 from stallscope.converters.rules.finding import CPU, Finding
 from stallscope.converters.rules.verdict import KINDS, Verdict, kind_of
 from summary_profiles import CHILD, EXE, LIBC, MUTEX, POLL, POOL, READ, SECOND, SLEEP, kernel, user
@@ -117,3 +119,26 @@ def test_the_kind_of_the_wait() -> None:
 def test_verdicts_that_only_another_one_caps_are_equal() -> None:
     assert verdict(1) == verdict(1, most=SECOND)
     assert verdict(1) != verdict(0.5)
+
+
+@pytest.mark.parametrize(
+    ("what", "kind"),
+    [
+        (WaitObject(1, TCP, local="10.0.0.2:41000", remote="10.0.0.5:5432"), "network"),
+        (WaitObject(1, UDP, local="[2001:db8::2]:41000", remote="[2001:db8::1]:53"), "network"),
+        (WaitObject(1, TCP, remote="10.0.0.5:5432", ends=[ObjectEnd("postgres", 7)]), "peer"),  # in a container here
+        (WaitObject(1, TCP, remote="127.0.0.1:5432"), "peer"),
+        (WaitObject(1, TCP, remote="[::1]:5432"), "peer"),
+        (WaitObject(1, TCP, remote="[::ffff:127.0.0.1]:5432"), "peer"),
+        (WaitObject(1, TCP, local="10.0.0.2:80", listens=True), "peer"),
+        (WaitObject(1, UNIX, name="/run/x"), "peer"),
+        (WaitObject(1, PIPE), "peer"),
+    ],
+)
+def test_another_host(what: WaitObject, kind: str) -> None:
+    assert kind_of(replace(finding_of(READ, "interruptible"), on=On(what))) == kind
+
+
+def test_what_is_no_wait_for_a_peer_is_not_for_another_host() -> None:
+    on = On(WaitObject(1, TCP, remote="10.0.0.5:5432"))
+    assert kind_of(replace(finding_of(POOL, "interruptible"), on=on)) == "thread"

@@ -3,18 +3,19 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import pytest
 from slice_profiles import slices, steady, two_phases
 from stallscope.converters.facts.waits import wait_of
 from stallscope.converters.model import Profile
 from stallscope.converters.model.slices import ThreadSlices
-from stallscope.converters.model.wait_objects import WaitObject
+from stallscope.converters.model.wait_objects import LABEL, TCP, WaitObject
 from stallscope.converters.rules.finding import CPU
 from stallscope.converters.rules.place_kinds import kind_of_wait
 from stallscope.converters.rules.verdict import CORES, KINDS
 from stallscope.converters.scan import over_time
 from stallscope.converters.scan.process_verdicts import ProcessVerdict, process_verdicts
 from stallscope.converters.summary.judging import read
-from summary_profiles import MS, SECOND, SLEEP, Tracee, empty
+from summary_profiles import MS, READ, SECOND, SLEEP, Tracee, empty
 
 
 def rows(profile: Profile) -> list[ProcessVerdict]:
@@ -100,6 +101,21 @@ def test_what_polls_is_told_as_polling() -> None:
     assert row.kind == "polling"
     assert row.over
     assert row.over.strip == "O" * 10
+
+
+@pytest.mark.parametrize(
+    ("remote", "kind", "letter"), [("10.0.0.5:5432", "network", "N"), ("127.0.0.1:1", "peer", "P")]
+)
+def test_who_waits_for_another_host(remote: str, kind: str, letter: str) -> None:
+    profile = empty()
+    Tracee(profile, 1, "app", 1, "app").wait(READ, "interruptible", 9 * SECOND, 90).run(SECOND)
+    profile.samples = [each._replace(labels=(*each.labels, (LABEL, 3))) for each in profile.samples]
+    profile.objects = [WaitObject(3, TCP, remote=remote)]
+    profile.slices = [slices({"peer": [0.9] * 10, "cpu": [0.1] * 10})]
+    (row,) = rows(profile)
+    assert row.kind == kind
+    assert row.over
+    assert row.over.strip == letter * 10
 
 
 def test_processes_that_do_the_same_are_added_up() -> None:
