@@ -46,7 +46,7 @@ class Restricted:
             ranks={pid: facts.ranks[pid] for pid in chosen if pid in facts.ranks},
         )
         made = Facts(sums, threads, self._roles(chosen), facts.duration, beside)
-        made.whole = facts
+        made.objects, made.whole = facts.objects, facts
         return made
 
     def _roles(self, pids: Collection[int]) -> ThreadRoles:

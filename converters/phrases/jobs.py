@@ -11,7 +11,7 @@ from ..facts.wait_kinds import CHILD, EVENTS, HALTED, HELD, LOCK, PEER, SLEEP, T
 from ..model.origins import MEMORY
 from ..rules.rank_states import RUNNABLE, RUNNING, RankStates
 from ..rules.straggler import Excess, Straggler
-from ..rules.verdict import DATABASE_LOCK, DRIVER, FILE_LOCK, GIL, GPU, IO, POLLING, SLOW_LOADER
+from ..rules.verdict import DATABASE_LOCK, DRIVER, FILE_LOCK, GIL, GPU, IO, NETWORK, POLLING, SLOW_LOADER
 from ..rules.verdict import MEMORY as PAGES
 
 DOES = {
@@ -28,6 +28,7 @@ DOES = {
     PAGES: "blocked in page faults",
     HELD: "blocked in the kernel",
     PEER: "waiting for another process",
+    NETWORK: "waiting for another host",
     SLOW_LOADER: "waiting for its data loader",
     CHILD: "waiting for a process to end",
     THREAD: "waiting for another thread",
