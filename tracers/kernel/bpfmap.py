@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import errno
 import itertools
@@ -14,7 +13,7 @@ from ctypes import byref, c_size_t, c_uint32
 from typing import Protocol
 
 from .libbpf import MapOptions, check, check_pointer, library
-from .shared_memory import store_u64
+from .shared_memory import store_u64, unmap
 
 _BUSY, _DISCARDED = 1 << 31, 1 << 30
 """BPF_RINGBUF_BUSY_BIT and BPF_RINGBUF_DISCARD_BIT, of the length with which a record begins."""
@@ -200,10 +199,8 @@ class MappedArray:
         self.fd = -1
 
     def close(self) -> None:
-        """Unmaps the memory; the kernel may go on using the map. A view that a call still has, which Ctrl-C has
-        interrupted, keeps the memory until it is gone."""
-        with contextlib.suppress(BufferError):
-            self.memory.close()
+        """Unmaps the memory; the kernel may go on using the map."""
+        unmap(self.memory)
         self.release()
 
 
@@ -267,5 +264,5 @@ class RingBuffer:
 
     def close(self) -> None:
         """Unmaps it; a second call does nothing."""
-        self._memory.close()
-        self._consumer.close()
+        unmap(self._memory)
+        unmap(self._consumer)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from . import perf_events
-from .shared_memory import store_u64
+from .shared_memory import store_u64, unmap
 
 _PERF_COUNT_SW_DUMMY = 9
 _PERF_SAMPLE_TIME = 1 << 2
@@ -125,7 +125,7 @@ class _Ring:
         return data
 
     def close(self) -> None:
-        self._memory.close()
+        unmap(self._memory)
         os.close(self.fd)
 
 

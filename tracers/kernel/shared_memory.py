@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 
 _SIZE = 8
@@ -15,3 +16,10 @@ def store_u64(memory: mmap.mmap, offset: int, value: int) -> None:
     """
     with memoryview(memory) as view, view[offset : offset + _SIZE] as place, place.cast("Q") as cell:
         cell[0] = value
+
+
+def unmap(memory: mmap.mmap) -> None:
+    """Unmaps memory; a second call does nothing. A view that a call still has, which Ctrl-C has interrupted, keeps the
+    memory until it is gone."""
+    with contextlib.suppress(BufferError):
+        memory.close()

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from ..outside.reads import Memory
 from .bpfobject import Link, Object
+from .shared_memory import unmap
 
 _REQUEST_WORDS = 192
 _PAGE = 4096
@@ -164,7 +165,7 @@ class Sleepers:
     def close(self) -> None:
         self._iterator.close()
         del self._request
-        self._memory.close()
+        unmap(self._memory)
 
 
 def _read(pages: Pages, address: int, words: ctypes.Array[c_uint64]) -> int:

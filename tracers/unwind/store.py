@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import mmap
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..kernel.bpfmap import MappedArray
 from ..kernel.libbpf import BpfError
+from ..kernel.shared_memory import unmap
 from .chunks import MAPPING_WORDS, SHARD_WORDS, TABLE_FIRST, Chunk
 
 if TYPE_CHECKING:
@@ -193,8 +193,7 @@ class Store:
         self._holes.clear()
         self._max_shards = 0
         del self._tables
-        with contextlib.suppress(BufferError):  # an interrupted call may have a view of it
-            self._memory.close()
+        unmap(self._memory)
 
     def _retire(self, pid: int) -> None:
         block = self._spaces.pop(pid, None)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import mmap
+import re
 import struct
 import threading
 from pathlib import Path
 
 import pytest
-from stallscope.tracers.kernel.shared_memory import store_u64
+from stallscope.tracers.kernel.shared_memory import store_u64, unmap
 
 TRACERS = Path(__file__).parents[3] / "tracers"
 PRIVATE = {
@@ -60,3 +61,25 @@ def test_a_reader_never_sees_another_value() -> None:
 def test_nobody_packs_into_memory_that_is_shared() -> None:
     users = {path.name for path in TRACERS.rglob("*.py") if ".pack_into(" in path.read_text()}
     assert users == set(PRIVATE)
+
+
+def test_memory_of_which_an_interrupted_call_has_a_view() -> None:
+    memory = mmap.mmap(-1, mmap.PAGESIZE)
+    view = memoryview(memory)
+    unmap(memory)
+    view[0] = 7  # it is still there
+    view.release()
+    unmap(memory)
+    unmap(memory)
+    assert memory.closed
+
+
+def test_memory_is_unmapped_that_way() -> None:
+    """Ctrl-C may come anywhere: an error of close() would be told instead."""
+    closes = re.compile(r"self\._?(memory|consumer)\.close\(\)")
+    wrong = [
+        path.name
+        for path in sorted(TRACERS.rglob("*.py"))
+        if "mmap.mmap(" in path.read_text() and closes.search(path.read_text())
+    ]
+    assert wrong == []

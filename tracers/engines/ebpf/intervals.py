@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from ....converters.base.units import duration
 from ...kernel.records import ThreadRecord
-from ...kernel.shared_memory import store_u64
+from ...kernel.shared_memory import store_u64, unmap
 from .probes import Probes
 
 _NEXT = 8
@@ -152,7 +152,7 @@ class Intervals:
     def close(self) -> None:
         """Waits for the profiles that are being written."""
         self._reap(0)
-        self._memory.close()
+        unmap(self._memory)
 
 
 def started_by(writers: set[int], before: set[int], threads: Sequence[ThreadRecord]) -> set[int]:

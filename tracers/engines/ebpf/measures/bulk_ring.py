@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....kernel.bpfmap import Map
+from ....kernel.shared_memory import unmap
 
 _BUSY = np.uint32(1 << 31)
 
@@ -40,5 +41,5 @@ class BulkRing:
 
     def close(self) -> None:
         """Unmaps it; a second call does nothing."""
-        self._memory.close()
-        self._consumer.close()
+        unmap(self._memory)
+        unmap(self._consumer)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from ....kernel import perf_events
 from ....kernel.bpfobject import Object
+from ....kernel.shared_memory import unmap
 
 _EVENTS = 1 << 18
 """Number of calls and waits that were not read yet, of all cores."""
@@ -54,5 +55,5 @@ class IoctlRings:
     def close(self) -> None:
         """Unmaps it; nothing may use it any more."""
         for memory in self.memory:
-            memory.close()
+            unmap(memory)
         self.memory = []

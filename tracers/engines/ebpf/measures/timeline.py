@@ -12,6 +12,7 @@ from .....converters.model.processes import LATENCY_BUCKETS
 from ....kernel import perf_events
 from ....kernel.bpfobject import Link, Object
 from ....kernel.records import RECORD_EXIT
+from ....kernel.shared_memory import unmap
 from ....measures.timeline import Timeline
 from ...rows import Row
 from .protocol import SCHEDULER, Collector, Ended, Recorded
@@ -128,7 +129,7 @@ class TimelineCollector(Collector):
         assert self._recorder is not None, "nothing was read"
         self._recorder.close()
         for memory in self._memory:
-            memory.close()
+            unmap(memory)
         exits = bytes(self._exits)
         if self._begin or self._end != _FOREVER:
             self._recorder.within(self._begin, self._end)
