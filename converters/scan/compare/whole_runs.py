@@ -32,6 +32,8 @@ class _Whole:
     run: Run
     functions: Counter[str]
     """ns on a core of the main thread in each function, and in what it called."""
+    depths: Counter[str]
+    """Sums of these times by how far inside the function is: 0 for the outermost one."""
 
 
 def run_changes(before: Sequence[Profile], after: Sequence[Profile]) -> list[StepChange]:
@@ -64,17 +66,20 @@ def _run(profile: Profile, main: ThreadTimes) -> _Whole | None:
     column, stacks = profile.index("wall"), Stacks()
     parts: Counter[str] = Counter()
     functions: Counter[str] = Counter()
+    depths: Counter[str] = Counter()
     for sample in profile.samples:
         if (sample.label("pid"), sample.label("tid")) != (main.pid, main.tid) or not sample.values[column]:
             continue
         state, time = sample.label("state"), sample.values[column]
         if state == RUNNING:
-            functions.update(dict.fromkeys(_functions(sample.stack), time))
+            for depth, name in enumerate(dict.fromkeys(_functions(sample.stack))):
+                functions[name] += time
+                depths[name] += depth * time
         elif state != WAITS_FOR_CORE:
             parts[" → ".join(map(without_line, site_of(stacks.of(sample.stack)).frames))] += time
     rest = main.wall - main.on_cpu - main.runnable - parts.total()
     parts += Counter({ON_CPU: main.on_cpu, RUNNABLE: main.runnable, BLOCKED: max(rest, 0)})
-    return _Whole(names_of(profile).get(main.pid, main.process), Run(1, 0, parts), functions)
+    return _Whole(names_of(profile).get(main.pid, main.process), Run(1, 0, parts), functions, depths)
 
 
 def _functions(stack: Stack) -> Iterator[str]:
@@ -85,13 +90,13 @@ def _functions(stack: Stack) -> Iterator[str]:
 
 
 def _mostly(before: Sequence[_Whole], after: Sequence[_Whole]) -> str:
-    """The innermost function in which most of what the main thread runs longer, or shorter, is; "" if there is none.
-    Of functions that call each other, the innermost one has the least time."""
+    """The innermost function in which most of what the main thread runs longer, or shorter, is; "" if there is none."""
     names = {name: None for run in (*before, *after) for name in run.functions}
     sides = [{name: mean([run.functions[name] for run in side]) for name in names} for side in (before, after)]
     more = mean([run.run.parts[ON_CPU] for run in after]) - mean([run.run.parts[ON_CPU] for run in before])
     sign = 1 if more > 0 else -1
     moved = {name: sign * (sides[1][name] - sides[0][name]) for name in names}
     much = [name for name, time in moved.items() if time >= thresholds.MOSTLY_INSIDE * abs(more) > 0]
-    # Of functions with equal times, that which was seen later is further inside: `_functions` are outermost first.
-    return min(reversed(much), key=lambda name: max(sides[0][name], sides[1][name]), default="")
+    runs = (*before, *after)
+    inside = {name: sum(run.depths[name] for run in runs) / sum(run.functions[name] for run in runs) for name in much}
+    return max(much, key=lambda name: (inside[name], name), default="")

@@ -142,3 +142,13 @@ def test_frames_of_interpreters_only_call() -> None:
     more.threads[0].on_cpu += SECOND
     more.threads[0].wall += SECOND
     assert "mostly in main" in first(made, more)
+
+
+def test_a_function_that_is_called_elsewhere_too_is_further_inside_all_the_same() -> None:
+    more = job({"a": 1000})
+    labels = more.samples[0].labels
+    for inside, time in (("step", "wrap", "copy"), 600), (("copy",), 50):
+        more.samples.append(Sample(user(EXE, "main", *inside), (time * MS,), labels))
+    more.threads[0].on_cpu += 650 * MS
+    more.threads[0].wall += 650 * MS
+    assert "+650 ms on a core, mostly in copy." in first(job({"a": 1000}), more)
