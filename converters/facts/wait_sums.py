@@ -115,7 +115,9 @@ class Place:
         if self._own_call is None:
             parts = Stacks().of(self.stack)
             callers = (told for told in reversed(parts.user[: parts.end]) if not told.is_plumbing)
-            caller = next((told for told in callers if told.bare not in _SLEEPS_OF_PYTHON), None)
+            caller = next(callers, None)
+            if caller and caller.bare in _SLEEPS_OF_PYTHON and (script := next(callers, None)) and script.is_python:
+                caller = script
             self._own_call = caller is not None and caller.is_own
         return self._own_call
 

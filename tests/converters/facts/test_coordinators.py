@@ -107,6 +107,7 @@ def test_a_main_thread_that_sleeps_between_two_looks_is_no_trouble(where: Stack)
         (BACKOFF, 2_000 * MS, LOCK),  # a library has its reasons
         (in_script("/usr/lib/python3/site-packages/tenacity/nap.py", "time_sleep"), 2_000 * MS, LOCK),
         (in_script("/t/job.py", "grpc_core_sleep"), 2_000 * MS, LOCK),
+        ((*user(EXE, "main"), *user(Module("/usr/lib/libhttp.so.2"), "time_sleep"), *NAP[2:]), 2_000 * MS, LOCK),
         (NAP, 20 * MS, LOCK),  # it asks all the time
         (NAP, 2_000 * MS, (*user(EXE, "poll_sensor"), *NAP[2:])),  # the other one only sleeps, too
     ],
