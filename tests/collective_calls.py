@@ -13,9 +13,10 @@ NAMES = (
     *("cudaStreamSynchronize", "ncclBroadcast", "MPI_Allreduce", "other"),
     *("cudaDeviceSynchronize", "ncclCommShrink", "ncclCommInitRankScalable"),
     *("MPI_Gather", "MPI_Scatter", "MPI_Allgather", "MPI_Allgatherv", "MPI_Barrier"),
+    *("ncclGroupStart", "ncclGroupEnd", "ncclSend", "ncclRecv"),
 )
 INIT, REDUCE, SPLIT, DESTROY, SYNC, BROADCAST, MPI, OTHER, DEVICE, SHRINK, SCALABLE, *_MORE = range(len(NAMES))
-GATHER, SCATTER, ALL_GATHER, ALL_GATHER_V, BARRIER = _MORE
+GATHER, SCATTER, ALL_GATHER, ALL_GATHER_V, BARRIER, START, END, SEND, RECEIVE = _MORE
 MS = 1_000_000
 COMM, STREAM = 0x5000, 0x77
 

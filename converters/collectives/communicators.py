@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ..model.origins import ProcessOrigin
+    from .records import Array
 
 _NO_COLOR = 0xFFFFFFFF
 """NCCL_SPLIT_NOCOLOR of nccl.h, -1: the rank is in none of the new ones."""
@@ -179,14 +180,33 @@ def _identify(found: Sequence[Endpoint], table: CallTable) -> None:
 
 
 def operations(table: CallTable) -> NDArray[np.int64]:
-    """One number for each row's combination of operation, count, type and root."""
+    """One number for each row's combination of operation, count, type and root; of a row that stands for a group, for
+    the combinations of all of its calls."""
     import numpy as np
 
-    found = np.zeros((len(table.calls), 4), np.int64)
-    arguments = table.calls["arguments"].view(np.int64)
-    for number, name in enumerate(table.names):
+    groups = list(table.grouped.items())
+    calls = np.concatenate([table.calls, *(each for _, each in groups)])
+    _, of_calls = np.unique(_features(calls, table.names), axis=0, return_inverse=True)
+    of_calls = of_calls.reshape(-1)
+    numbers: NDArray[np.int64] = of_calls[: len(table.calls)].astype(np.int64)
+    known: dict[tuple[int, ...], int] = {}
+    begin, many = len(table.calls), len(calls)
+    for row, each in groups:
+        key = tuple(of_calls[begin : begin + len(each)].tolist())
+        numbers[row] = many + known.setdefault(key, len(known))
+        begin += len(each)
+    return numbers
+
+
+def _features(calls: Array, names: Sequence[str]) -> NDArray[np.int64]:
+    """Numbers that tell operations apart, a row for each call."""
+    import numpy as np
+
+    found = np.zeros((len(calls), 4), np.int64)
+    arguments = calls["arguments"].view(np.int64)
+    for number, name in enumerate(names):
         of = signature_of(name)
-        rows = table.calls["function"] == number
+        rows = calls["function"] == number
         found[rows, 0] = number
         for column, place in enumerate((of.count, of.type, of.peer) if of else (), 1):
             if of and place >= 0:
@@ -197,8 +217,7 @@ def operations(table: CallTable) -> NDArray[np.int64]:
                 if place == of.type and of.library == MPI:
                     values = np.where(values >> 32, 0, values)  # it is an address, which differs by process
                 found[rows, column] = values if column == 1 else values & _INT
-    _, numbers = np.unique(found, axis=0, return_inverse=True)
-    return numbers.reshape(-1)
+    return found
 
 
 class _CallsOf:

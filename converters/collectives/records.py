@@ -39,6 +39,8 @@ class CallTable:
     """Calls that are missing here."""
     until: int | None = None
     """ns from the beginning of the trace up to which all calls are here; None: to its end."""
+    grouped: Mapping[int, Array] = field(default_factory=dict)
+    """All collectives of a communicator in one group, by the row that stands for them: see `groups`."""
     memory: Mapping[Member, Array] = field(default_factory=dict)
     """Words of the memory of communicators that were made before: see `evidence.candidates`."""
 

@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-COLLECTIVE, POINT_TO_POINT, GROUP, MAKES = "collective", "point-to-point", "group", "makes"
+COLLECTIVE, POINT_TO_POINT, MAKES = "collective", "point-to-point", "makes"
+BEGINS_GROUP, ENDS_GROUP = "begins a group", "ends a group"
 ENDS, ASKS, WAITS = "ends", "asks", "waits"
-"""Kinds of functions: in which all ranks of a communicator meet; between two of them; that begin or end a group of
-calls; that make communicators; that end them; that ask for their state; that wait until what was enqueued is done."""
+"""Kinds of functions: in which all ranks of a communicator meet; between two of them; that make communicators; that
+begin and end a group of calls; that end communicators; that ask for their state; that wait until what was enqueued is
+done."""
 
 NCCL, MPI, CUDA = "NCCL", "MPI", "CUDA"
 BARRIER = "barrier"
 """The only operation without data."""
+GROUPED = "grouped collective"
+"""Different operations that a group launches together."""
 IN_PLACE = (-1, 1)
 """MPI_IN_PLACE instead of a buffer (MPI 4.1, 6.2.2), in the mpi.h of MPICH and of Open MPI."""
 
@@ -89,8 +93,8 @@ _ALL = (
     *_COLLECTIVES,
     _nccl("Send", "send", "_ count type peer comm stream", POINT_TO_POINT),
     _nccl("Recv", "receive", "_ count type peer comm stream", POINT_TO_POINT),
-    _nccl("GroupStart", "group", "", GROUP),
-    _nccl("GroupEnd", "group", "", GROUP),
+    _nccl("GroupStart", "group", "", BEGINS_GROUP),
+    _nccl("GroupEnd", "group", "", ENDS_GROUP),
     *(replace(each, name=f"{each.name}Config") for each in _COLLECTIVES if each.name != "ncclBcast"),
     # The unique id is passed by value, on the stack: it takes no register.
     _nccl("CommInitRank", "init", "made size rank _ _ _ id", MAKES),

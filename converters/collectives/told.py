@@ -15,10 +15,11 @@ from ..facts.collective_kinds import judged
 from ..model.collectives import UNKNOWN, CollectiveKind, CollectiveRank, Collectives, Meeting, Standing
 from ..model.states import BY_BITS, STOPPED, TRACED
 from .communicators import Communicator, communicators
+from .groups import launched
 from .meetings import OPEN, Calls, Meetings, lateness, meetings
 from .queued import queued
 from .records import CallTable
-from .signatures import BARRIER, NCCL, NCCL_TYPES, signature_of
+from .signatures import BARRIER, GROUPED, NCCL, NCCL_TYPES, signature_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,6 +67,7 @@ def told(table: CallTable, trace: Trace) -> Told:
     between = _Between(trace.scheduling) if trace.scheduling is not None else None
     if table.until is not None:
         trace = trace._replace(end=min(trace.end, table.until))
+    table = launched(table)
     found = communicators(table, trace.origins)
     joined = [meetings(each.calls, from_start=each.is_whole) for each in found]
     behind = queued(table, found, joined)
@@ -122,8 +124,18 @@ def _operations(table: CallTable, of: Communicator) -> dict[int, _Operation]:
 
 
 def _operation(table: CallTable, row: int) -> _Operation:
-    call = table.calls[row]
-    of = signature_of(table.names[call["function"]])
+    """The operation of a row; those of a group are one, with the bytes of all."""
+    if row not in table.grouped:
+        return _of_call(table.names, table.calls[row])
+    parts = [_of_call(table.names, call) for call in table.grouped[row]]
+    (what, *others) = sorted({each.what for each in parts})
+    whole = sum(each.bytes for each in parts)
+    is_known = all(each.bytes != UNKNOWN for each in parts) and whole < _MOST_BYTES
+    return _Operation(GROUPED if others else what, whole if is_known else UNKNOWN)
+
+
+def _of_call(names: Sequence[str], call: np.void) -> _Operation:
+    of = signature_of(names[call["function"]])
     assert of
     if of.count < 0:
         return _Operation(of.what, 0 if of.what == BARRIER else UNKNOWN)

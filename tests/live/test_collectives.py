@@ -92,6 +92,20 @@ def test_arrivals_are_those_of_the_ranks(
     assert not [each for spent in others if spent for each in spent.waits if "load_batch" in each.site.frames]
 
 
+@pytest.mark.parametrize("mode", ["blocking", ""])
+def test_arrivals_in_groups_are_the_ends_of_the_groups(
+    mode: str, trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STANDIN_NCCL", mode)
+    found = traced(trace, "grouped", tmp_path)
+    assert [(each.what, each.bytes, each.meetings) for each in found.kinds] == [("all-reduce", 2 * 4096, CALLS)]
+    arrivals = np.array([each.arrivals for each in sorted(found.worst, key=lambda each: each.number)])
+    measured = truth(tmp_path)
+    assert np.median(np.abs((arrivals - arrivals[:, :1]) - (measured - measured[:, :1]))) < 50_000
+    assert found.ranks[LATE].last > CALLS / 2
+    assert found.ranks[LATE].late > 0.9 * 8 * MS
+
+
 class Failing:
     """Ranks of which one fails in the middle: lets them begin, and ends the trace when they have stood still for much
     longer than all of their steps took."""

@@ -10,6 +10,8 @@
  *	burns		it runs for 8 ms there
  *	turns		rank i does that in step i, modulo the number of ranks
  *	ring		each rank sends to the next one and receives from the one before, in a group, after each step
+ *	grouped		two all-reduces of the step are in a group; rank LATE asks for them in time, and calls load_batch()
+ *			before it ends the group
  *	split		even and odd ranks meet in a communicator of their own, too
  *	missing		in the middle, rank LATE never comes: it sleeps in forgets()
  *	size, other	in the middle, rank LATE asks for another size, or for a broadcast
@@ -18,9 +20,9 @@
  *
  * The last six never end by themselves: the parent waits until standard input closes, and ends them.
  *
- * Truth: per rank a record ncclAllReduce, measured around each call, and cudaStreamSynchronize. With FOLDER, which must be
- * there, each rank also writes FOLDER/rank.N: for each call of ncclAllReduce of all ranks, when it began and returned
- * (CLOCK_MONOTONIC), two numbers of 64 bits in the machine's order. */
+ * Truth: per rank a record ncclAllReduce, or ncclGroupEnd, measured around each call, and cudaStreamSynchronize. With
+ * FOLDER, which must be there, each rank also writes FOLDER/rank.N: for each call of ncclAllReduce of all ranks, or of
+ * ncclGroupEnd, when it began and returned (CLOCK_MONOTONIC), two numbers of 64 bits in the machine's order. */
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/mman.h>
@@ -127,6 +129,23 @@ static NAMED void all_reduce(struct wait_truth *w, long step)
 	KEEP_FRAME();
 }
 
+static NAMED void all_reduce_two(struct wait_truth *w, long step)
+{
+	struct mark mark;
+
+	must(ncclGroupStart());
+	for (int i = 0; i < 2; i++)
+		must(ncclAllReduce(values, values, FLOATS, NCCL_FLOAT32, NCCL_SUM, world, stream));
+	if (rank == LATE)
+		load_batch();
+	mark = wait_begins();
+	must(ncclGroupEnd());
+	times[2 * step] = mark.ns;
+	call_ends(w, mark);
+	times[2 * step + 1] = clock_ns(CLOCK_MONOTONIC);
+	KEEP_FRAME();
+}
+
 static NAMED void pass_on(void)
 {
 	must(ncclGroupStart());
@@ -160,6 +179,7 @@ static void write_times(const char *folder)
 static NAMED void train(const ncclUniqueId *ids, int ready, const char *folder)
 {
 	struct wait_truth *reduce = new_wait("ncclAllReduce");
+	struct wait_truth *end = new_wait("ncclGroupEnd");
 	struct wait_truth *synchronize = new_wait("cudaStreamSynchronize");
 	struct thread_truth begin;
 	struct mark mark;
@@ -173,7 +193,10 @@ static NAMED void train(const ncclUniqueId *ids, int ready, const char *folder)
 		compute();
 		if (is_late(step))
 			load_batch();
-		all_reduce(reduce, step);
+		if (is_case("grouped"))
+			all_reduce_two(end, step);
+		else
+			all_reduce(reduce, step);
 		if (is_case("ring"))
 			pass_on();
 		if (is_case("split"))
