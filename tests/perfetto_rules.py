@@ -207,6 +207,10 @@ def _track_events(trace: Trace) -> None:
                 found = _begun(packet, event, known.get(sequence, {}))
                 trace.slices.append(found)
                 open_[event.track_uuid].append(found)
+            elif event.type == proto.TrackEvent.TYPE_INSTANT:
+                found = _begun(packet, event, known.get(sequence, {}))
+                found.end = found.begin
+                trace.slices.append(found)
             else:
                 assert event.type == proto.TrackEvent.TYPE_SLICE_END
                 open_[event.track_uuid].pop().end = packet.timestamp

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ..base.units import count, duration, plural, share, size
 from ..facts.identity import kernel_id
-from ..model.collectives import UNKNOWN, CollectiveKind, CollectiveRank, Collectives, Standing
+from ..model.collectives import UNKNOWN, CollectiveKind, CollectiveRank, Collectives, Meeting, Standing
 from ..model.steps import Spent
 from ..rules.late_rank import QUEUED, RUNS, WAITS, Excess, LateRank
 from .words import listed
@@ -134,6 +134,6 @@ def does(spent: Spent, stopped: int = 0) -> str:
     return f"for {duration(spent.wall)}, of which it {what}{where} for {share(time, spent.wall)}"
 
 
-def kind_text(kind: CollectiveKind) -> str:
+def kind_text(kind: CollectiveKind | Meeting) -> str:
     """``all-reduce (4 KB)``"""
     return f"{kind.what} ({size(kind.bytes)})" if kind.bytes > 0 else kind.what

@@ -168,7 +168,8 @@ def test_calls_held_by_one_server(fuse: None, trace: Trace, processes: int) -> N
     for call in traced.profile.calls:
         assert call.device == "file (fuse)"
         assert call.min >= HOLD_US * 1000 * 0.99
-        assert call.blocked >= call.count * HOLD_US * 1000 * 0.99
+        # A caller that loses its core first sleeps for less.
+        assert call.blocked >= call.count * HOLD_US * 1000 * 0.75
     whole = sum(call.total for call in traced.profile.calls)
     calls = sum(call.count for call in traced.profile.calls)
     assert whole / calls >= 0.8 * processes * HOLD_US * 1000

@@ -40,6 +40,7 @@ def test_who_blocks_whom_is_what_the_database_says(
         shares = [found[pid][slow] / found[pid].total() for found in (traced, sampled)]
         assert traced[pid].most_common(1)[0][0] == slow, (pid, traced, sampled)
         assert sampled[pid].most_common(1)[0][0] == slow, (pid, traced, sampled)
-        assert abs(shares[0] - shares[1]) <= 0.2, (shares, traced, sampled)
+        # The database is asked when there is a core for that: not as often while all of its processes run.
+        assert abs(shares[0] - shares[1]) <= 0.3, (shares, traced, sampled)
     blamed = re.findall(r"ends with postgres \(pid (\d+)\)", " ".join(summary["answer"]))
     assert set(blamed) <= {str(slow)}

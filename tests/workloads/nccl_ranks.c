@@ -178,8 +178,8 @@ static void write_times(const char *folder)
 
 static NAMED void train(const ncclUniqueId *ids, int ready, const char *folder)
 {
-	struct wait_truth *reduce = new_wait("ncclAllReduce");
-	struct wait_truth *end = new_wait("ncclGroupEnd");
+	bool is_grouped = is_case("grouped");
+	struct wait_truth *reduce = new_wait(is_grouped ? "ncclGroupEnd" : "ncclAllReduce");
 	struct wait_truth *synchronize = new_wait("cudaStreamSynchronize");
 	struct thread_truth begin;
 	struct mark mark;
@@ -193,8 +193,8 @@ static NAMED void train(const ncclUniqueId *ids, int ready, const char *folder)
 		compute();
 		if (is_late(step))
 			load_batch();
-		if (is_case("grouped"))
-			all_reduce_two(end, step);
+		if (is_grouped)
+			all_reduce_two(reduce, step);
 		else
 			all_reduce(reduce, step);
 		if (is_case("ring"))

@@ -10,7 +10,7 @@ from ...base.text import printable
 from ...model.scheduling import Array, Scheduling, Threads
 from . import wire
 
-CORES, SPANS = 1, 2
+CORES, SPANS, MEETINGS = 1, 2, 3
 """``trusted_packet_sequence_id``: interned data and time order apply within a sequence."""
 
 CLEARED, NEEDS_STATE = 1, 2

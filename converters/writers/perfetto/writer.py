@@ -21,6 +21,7 @@ from . import wire
 from .context import CLEARED, CORES, MAX_CORES, Context, packet
 from .cores import bundles
 from .critical import path_slices
+from .meetings import meeting_slices
 from .spans import slices
 from .threads import process_trees
 
@@ -55,6 +56,7 @@ def write(profile: Profile, file: BinaryIO, options: WriteOptions) -> None:
     file.writelines(process_trees(context))
     file.writelines(bundles(context))
     file.writelines(slices(context))
+    file.writelines(meeting_slices(context, profile.collectives))
     if profile.critical:
         file.writelines(path_slices(context, profile.critical, printable(profile.title)))
 
