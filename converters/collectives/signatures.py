@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 
 COLLECTIVE, POINT_TO_POINT, MAKES = "collective", "point-to-point", "makes"
 BEGINS_GROUP, ENDS_GROUP = "begins a group", "ends a group"
+BEGINS_CAPTURE, ENDS_CAPTURE, LAUNCHES_GRAPH = "begins a capture", "ends a capture", "launches a graph"
 ENDS, ASKS, WAITS = "ends", "asks", "waits"
 """Kinds of functions: in which all ranks of a communicator meet; between two of them; that make communicators; that
-begin and end a group of calls; that end communicators; that ask for their state; that wait until what was enqueued is
-done."""
+begin and end a group of calls; that begin and end the capture of a graph, and that launch one; that end communicators;
+that ask for their state; that wait until what was enqueued is done."""
 
 NCCL, MPI, CUDA = "NCCL", "MPI", "CUDA"
 BARRIER = "barrier"
@@ -78,6 +79,10 @@ def _wait(name: str, stream: int = -1) -> Signature:
     return Signature(name, WAITS, "synchronisation", CUDA, stream=stream)
 
 
+def _graph(name: str, kind: str) -> Signature:
+    return Signature(name, kind, "graph", CUDA)
+
+
 _COLLECTIVES = (
     _nccl("AllReduce", "all-reduce", "_ _ count type _ comm stream"),
     _nccl("Broadcast", "broadcast", "_ _ count type peer comm stream"),
@@ -126,12 +131,17 @@ _ALL = (
     _wait("cuStreamSynchronize", 0),
     _wait("cudaDeviceSynchronize"),
     _wait("cuCtxSynchronize"),
+    *(_graph(f"{each}StreamBeginCapture", BEGINS_CAPTURE) for each in ("cuda", "cu")),
+    *(_graph(f"{each}StreamBeginCaptureToGraph", BEGINS_CAPTURE) for each in ("cuda", "cu")),
+    *(_graph(f"{each}StreamEndCapture", ENDS_CAPTURE) for each in ("cuda", "cu")),
+    *(_graph(f"{each}GraphLaunch", LAUNCHES_GRAPH) for each in ("cuda", "cu")),
 )
 SIGNATURES: Mapping[str, Signature] = {each.name: each for each in _ALL}
 """All functions, by name; those of MPI's profiling interface (PMPI_…) are the same."""
 
 
 def signature_of(name: str) -> Signature | None:
-    """The signature of a function; None if it is none of these. CUDA's have other names for streams of threads."""
-    name = name.removesuffix("_ptsz").removesuffix("_ptds")
+    """The signature of a function; None if it is none of these. CUDA's have other names for streams of threads, and
+    those of its driver for later versions."""
+    name = name.removesuffix("_ptsz").removesuffix("_ptds").removesuffix("_v2")
     return SIGNATURES.get(name.removeprefix("P") if name.startswith("PMPI_") else name)

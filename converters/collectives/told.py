@@ -15,6 +15,7 @@ from ..facts.collective_kinds import judged
 from ..model.collectives import UNKNOWN, CollectiveKind, CollectiveRank, Collectives, Meeting, Standing
 from ..model.states import BY_BITS, STOPPED, TRACED
 from .communicators import Communicator, communicators
+from .graphs import without_captured
 from .groups import launched
 from .meetings import OPEN, Calls, Meetings, lateness, meetings
 from .queued import queued
@@ -60,6 +61,10 @@ class Told(NamedTuple):
     communicators: list[Collectives]
     left_out: int = 0
     """Communicators of processes that were not compared with others: there were too many."""
+    captured: int = 0
+    """Collectives and messages that were captured into graphs."""
+    launches: int = 0
+    """Launches of graphs."""
 
 
 def told(table: CallTable, trace: Trace) -> Told:
@@ -67,13 +72,14 @@ def told(table: CallTable, trace: Trace) -> Told:
     between = _Between(trace.scheduling) if trace.scheduling is not None else None
     if table.until is not None:
         trace = trace._replace(end=min(trace.end, table.until))
-    table = launched(table)
+    captured = without_captured(table)
+    table = launched(captured.table)
     found = communicators(table, trace.origins)
     joined = [meetings(each.calls, from_start=each.is_whole) for each in found]
     behind = queued(table, found, joined)
     pairs = [(each, its) for each, its in zip(found, joined, strict=True) if len(each.members) > 1]
     made = [_told(table, _Joined(each, its, _without(each, its, behind)), trace, between) for each, its in pairs]
-    return Told(made, sum(not each.is_compared for each in found))
+    return Told(made, sum(not each.is_compared for each in found), captured.calls, captured.launches)
 
 
 class _Operation(NamedTuple):

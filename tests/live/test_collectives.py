@@ -7,6 +7,7 @@ import re
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -104,6 +105,19 @@ def test_arrivals_in_groups_are_the_ends_of_the_groups(
     assert np.median(np.abs((arrivals - arrivals[:, :1]) - (measured - measured[:, :1]))) < 50_000
     assert found.ranks[LATE].last > CALLS / 2
     assert found.ranks[LATE].late > 0.9 * 8 * MS
+
+
+def test_collectives_of_a_graph_make_no_calls(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STANDIN_NCCL", "")
+    graphs = replace(NCCL, symbols=re.compile("^nccl|Synchronize|Graph|Capture"))
+    profile = trace(
+        "nccl_ranks", RANKS, CALLS, "graphs", measures=(Calls(graphs, arguments=ArgumentOptions()),)
+    ).profile
+    assert not [each for each in profile.collectives if each.meetings]
+    assert (
+        f"CUDA graphs, into which {2 * RANKS} collectives were captured: launched {RANKS * CALLS} times; "
+        "what is in a graph makes no calls then, and its meetings are not told"
+    ) in profile.comments
 
 
 class Failing:

@@ -224,6 +224,26 @@ static int launch(ncclComm_t comm, struct task *task)
 	return NCCL_SUCCESS;
 }
 
+static int launch_step(void *comm, const void *task)
+{
+	struct task copy = *(const struct task *)task;
+
+	return launch(comm, &copy);
+}
+
+static int capture(ncclComm_t comm, const struct task *task)
+{
+	struct standin_graph *graph = task->stream->captured;
+
+	_Static_assert(sizeof(*task) <= sizeof(graph->steps[0].task), "a step holds a task");
+	if (graph->number == STANDIN_STEPS)
+		return NCCL_INVALID_ARGUMENT;
+	graph->steps[graph->number].launch = launch_step;
+	graph->steps[graph->number].comm = comm;
+	memcpy(graph->steps[graph->number++].task, task, sizeof(*task));
+	return NCCL_SUCCESS;
+}
+
 static int ask(ncclComm_t comm, struct asked what, struct standin_stream *stream)
 {
 	struct task task = { what, stream, 0 };
@@ -231,6 +251,8 @@ static int ask(ncclComm_t comm, struct asked what, struct standin_stream *stream
 	if (!comm || comm->magic != MAGIC || what.root < -1 || what.root >= comm->ranks)
 		return NCCL_INVALID_ARGUMENT;
 	comm->asked++;
+	if (stream && stream->captured)
+		return capture(comm, &task);
 	if (!group.depth)
 		return launch(comm, &task);
 	if (group.number == MOST_GROUPED)

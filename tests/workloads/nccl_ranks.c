@@ -12,6 +12,7 @@
  *	ring		each rank sends to the next one and receives from the one before, in a group, after each step
  *	grouped		two all-reduces of the step are in a group; rank LATE asks for them in time, and calls load_batch()
  *			before it ends the group
+ *	graphs		the first step captures two all-reduces into a graph, each step launches it
  *	split		even and odd ranks meet in a communicator of their own, too
  *	missing		in the middle, rank LATE never comes: it sleeps in forgets()
  *	size, other	in the middle, rank LATE asks for another size, or for a broadcast
@@ -146,6 +147,21 @@ static NAMED void all_reduce_two(struct wait_truth *w, long step)
 	KEEP_FRAME();
 }
 
+static NAMED void launch_graph(void)
+{
+	static struct standin_graph *graph;
+
+	if (!graph) {
+		must(cudaStreamBeginCapture(stream, 0));
+		for (int i = 0; i < 2; i++)
+			must(ncclAllReduce(values, values, FLOATS, NCCL_FLOAT32, NCCL_SUM, world, stream));
+		must(cudaStreamEndCapture(stream, &graph));
+		must(cudaGraphInstantiate(&graph, graph, 0));
+	}
+	must(cudaGraphLaunch(graph, stream));
+	KEEP_FRAME();
+}
+
 static NAMED void pass_on(void)
 {
 	must(ncclGroupStart());
@@ -195,6 +211,8 @@ static NAMED void train(const ncclUniqueId *ids, int ready, const char *folder)
 			load_batch();
 		if (is_grouped)
 			all_reduce_two(reduce, step);
+		else if (is_case("graphs"))
+			launch_graph();
 		else
 			all_reduce(reduce, step);
 		if (is_case("ring"))

@@ -6,14 +6,31 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define STANDIN_STEPS 16
+
+/* A graph of the stand-in: what was asked for while a stream was captured. */
+struct standin_graph {
+	int number;
+	struct {
+		int (*launch)(void *comm, const void *task);
+		void *comm;
+		char task[64];
+	} steps[STANDIN_STEPS];
+};
+
 /* A stream of the stand-in: operations that are not done yet, and numbers of those that were asked for, and are done: one
  * after the other. Waited for by futex. */
 struct standin_stream {
 	_Atomic uint32_t pending, asked, done;
+	struct standin_graph *captured; /* into this one; NULL: it does what it is asked for */
 };
 
 int cudaStreamCreate(struct standin_stream **stream);
 int cudaStreamSynchronize(struct standin_stream *stream);
+int cudaStreamBeginCapture(struct standin_stream *stream, int mode);
+int cudaStreamEndCapture(struct standin_stream *stream, struct standin_graph **graph);
+int cudaGraphInstantiate(struct standin_graph **made, struct standin_graph *graph, uint64_t flags);
+int cudaGraphLaunch(struct standin_graph *graph, struct standin_stream *stream);
 
 #define STANDIN_NCCL "STANDIN_NCCL" /* environment variable: "blocking": calls return when the operation is done */
 

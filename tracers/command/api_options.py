@@ -24,7 +24,7 @@ def api_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """--api --launches --lib --sym: what `make_wanted` is made from."""
     decorators: list[Decorator] = [
         click.option("--api", metavar="REGEX", help="Also trace these functions of CUDA's runtime and driver."),
-        click.option("--launches", is_flag=True, help="Also trace launches of kernels and graphs: there are many."),
+        click.option("--launches", is_flag=True, help="Also trace launches of kernels: there are many."),
         click.option(
             "--lib",
             "libraries",

@@ -20,6 +20,14 @@ def test_waits_for_a_stream() -> None:
     assert (waits.kind, waits.stream) == (signatures.WAITS, 0)
 
 
+def test_graphs_of_the_runtime_and_of_the_driver() -> None:
+    for name in ("cudaStreamBeginCapture_ptsz", "cuStreamBeginCapture_v2", "cuStreamBeginCapture_v2_ptsz"):
+        begins = signature_of(name)
+        assert begins and begins.kind == signatures.BEGINS_CAPTURE
+    launch = signature_of("cuGraphLaunch_ptsz")
+    assert launch and launch.kind == signatures.LAUNCHES_GRAPH
+
+
 def test_a_unique_id_takes_no_register() -> None:
     made = signature_of("ncclCommInitRank")
     assert made and (made.made, made.size, made.rank) == (0, 1, 2)
@@ -41,7 +49,10 @@ def test_others_are_none(name: str) -> None:
     assert signature_of(name) is None
 
 
-_WITHOUT = (signatures.BEGINS_GROUP, signatures.ENDS_GROUP, signatures.MAKES, signatures.WAITS)
+_WITHOUT = (
+    *(signatures.BEGINS_GROUP, signatures.ENDS_GROUP, signatures.MAKES, signatures.WAITS),
+    *(signatures.BEGINS_CAPTURE, signatures.ENDS_CAPTURE, signatures.LAUNCHES_GRAPH),
+)
 
 
 def test_each_collective_has_a_communicator() -> None:

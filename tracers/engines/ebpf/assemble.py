@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -110,7 +110,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         comments=[
             *said,
             *refusals(capture.group_limits),
-            *_not_compared(met),
+            *_left_out(met),
             *completeness(reached, cut, "the time" if capture.columns[0].unit == "nanoseconds" else "what was counted"),
             *(capture.tables.notes(late, reached.total()) if capture.tables else ()),
         ],
@@ -176,11 +176,15 @@ def _collectives(capture: Capture, names: Names, scheduling: Scheduling | None) 
     return told(capture.collectives, trace)
 
 
-def _not_compared(met: Told | None) -> list[str]:
-    if not met or not met.left_out:
-        return []
-    what = plural(met.left_out, "communicator")
-    return [f"{what} of processes, of which only calls are known, not compared with others: too many"]
+def _left_out(met: Told | None) -> Iterator[str]:
+    """Collectives that are not told."""
+    if met and met.left_out:
+        what = plural(met.left_out, "communicator")
+        yield f"{what} of processes, of which only calls are known, not compared with others: too many"
+    if met and (met.captured or met.launches):
+        captured = f", into which {plural(met.captured, 'collective')} were captured" if met.captured else ""
+        launched = f"CUDA graphs{captured}: launched {plural(met.launches, 'time')}"
+        yield f"{launched}; what is in a graph makes no calls then, and its meetings are not told"
 
 
 def _scheduling(recorded: Recorded, places: Sequence[Row], stacks: Stacks, names: Names) -> Scheduling:
