@@ -181,13 +181,13 @@ LOADERS = re.compile(r"(^|.*/)torch/utils/data/dataloader\.py:.*")
 COLLECTIVES = re.compile(
     r"c10d::(\w+::)*\w*Work\w*::\w*[wW]ait\w*|c10d::Reducer::finalize_backward|gloo::\w+|"
     r"P?MPI_(All|Barrier|Bcast|Gather|Reduce|Scatter|Wait|Recv|Sendrecv)\w*|"
-    r"p?nccl(All|Broadcast|Reduce|Send|Recv|GroupEnd|CommInitRank)\w*"
+    r"p?nccl(All|B(road)?cast|Reduce|Gather|Scatter|Send|Recv|GroupEnd|CommInitRank)\w*"
 )
 """Functions of PyTorch (torch/csrc/distributed/c10d), Gloo, MPI (chapters 3 and 6 of the standard) and NCCL in which a
 rank waits for others."""
 FOR_ALL_RANKS = re.compile(
     r"c10d::Reducer::finalize_backward|gloo::\w+|P?MPI_(All|Barrier|Bcast|Gather|Reduce|Scatter)\w*|"
-    r"p?nccl(All|Broadcast|Reduce|CommInitRank)\w*"
+    r"p?nccl(All|B(road)?cast|Reduce|Gather|Scatter|CommInitRank)\w*"
 )
 """Functions among `COLLECTIVES` in which all ranks meet. Others may wait for the message of one, or for anything."""
 COLLECTIVE_FILES = re.compile(r"lib(nccl|rccl|mpi|mpich|gloo|torch_(cpu|cuda|hip))([-_.][-\w.]*)?\.so([.\d]*)")

@@ -20,7 +20,7 @@ from ....converters.readers.stap.stacks import Stacks
 from ...ioctls import commands, nvidia
 from ...ioctls.devices import Device, device_of
 from ...kernel.records import Origin
-from ...probe_targets import cuda
+from ...probe_targets import results
 from ..named_rows import Place
 from ..rows import LEFT_OUT, Timed
 from .call_places import CallPlaces, Key, Places, What, add_place, with_callers
@@ -266,7 +266,7 @@ def _error(line: IoctlCall | FunctionCall) -> str:
     if isinstance(line, IoctlCall):
         return errno.errorcode.get(line.error, f"errno {line.error}") if line.error else ""
     code = line.result & 0xFFFFFFFF
-    return cuda.error_name(line.function, code) if code and cuda.has_errors(line.function) else ""
+    return results.error_name(line.function, code) if code and results.has_errors(line.function) else ""
 
 
 def _add_ioctl(made: dict[What, CallIoctls], what: What, line: IoctlCall, call: _Call, length: int) -> None:

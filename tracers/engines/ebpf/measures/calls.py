@@ -19,7 +19,7 @@ from ....kernel.sum_table import SumTable
 from ....kernel.uprobes import Way, best_way
 from ....measures.calls import Calls
 from ....measures.ioctl import Ioctl
-from ....probe_targets import cuda
+from ....probe_targets import cuda, results
 from ...rows import Row, Timed
 from .call_parts import OTHER_FUNCTIONS, CallParts
 from .ioctl_records import NUMBER_SHIFT, plain
@@ -301,8 +301,8 @@ class CallsCollector(Summed):
             entry.open_inner += part.inner
         for origin, function, code, number in self._call_sums().failures():
             entry = self._entry(found, origin, function)
-            error = cuda.error_name(entry.name, code) if code else _OTHER_ERRORS
-            entry.errors[error] = entry.errors.get(error, 0) + number
+            if error := results.error_name(entry.name, code) if code else _OTHER_ERRORS:
+                entry.errors[error] = entry.errors.get(error, 0) + number
         return [Timed(origin, call) for (origin, _), call in found.items()]
 
     def spans(self) -> CallSpans | None:

@@ -20,7 +20,7 @@ from ....kernel.attaching import WithheldError, attach_possible
 from ....kernel.bpfobject import Link, Object
 from ....kernel.libbpf import BpfError
 from ....kernel.uprobes import Way
-from ....probe_targets import collectives, copies, cuda
+from ....probe_targets import collectives, copies, cuda, results
 from ....probe_targets.entries import CODE, entry
 from ....probe_targets.wanted import Wanted, is_safe
 
@@ -230,7 +230,7 @@ class Probed(Link):
 
     def _placed(self, function: Function, path: str, number: int, bits: int) -> tuple[Probe, Place]:
         at = entry(function.code)
-        cookie = bits | number | (_ERRORS if cuda.has_errors(function.name) else 0)
+        cookie = bits | number | (_ERRORS if results.has_errors(function.name) else 0)
         cookie |= copies.cookie(function.name) or collectives.cookie(function.name)
         name = self._wanted.readable(function.name)
         return Probe(name, path, at.is_fast), Place(function.offset + at.offset, cookie)
