@@ -206,7 +206,17 @@ def _kinds(operations: Sequence[_Operation], found: Meetings) -> Iterator[Collec
             tuple(late.last.tolist()),
             tuple(map(round, late.median.tolist())),
             tuple(_waits(mine).tolist()),
+            _took(mine),
         )
+
+
+def _took(found: Meetings) -> int:
+    """ns from the last arrival to the last end, see `CollectiveKind`. A call that waits itself has never ended on a
+    rank before all have come."""
+    last = found.began.max(axis=1)
+    if (found.ended == OPEN).any() or (found.ended < last[:, None]).any():
+        return UNKNOWN
+    return round(float(np.median(found.ended.max(axis=1) - last)))
 
 
 _BY_MEETING = ("began", "ended", "what", "differs")

@@ -58,6 +58,14 @@ class CollectiveKind:
     """Median of each rank's arrivals after the median of all ranks; below 0 for earlier ones."""
     waited: tuple[int, ...] = ()
     """Time of each rank from its arrivals to those of the last ones."""
+    took: int = UNKNOWN
+    """Median time from the last arrival to the last end of a call; `UNKNOWN`: calls do not wait until the operation is
+    done, or in a capture of an earlier version."""
+
+    @property
+    def bandwidth(self) -> int:
+        """Bytes of a rank by the time that the operation took, for a second; `UNKNOWN` if one of these is."""
+        return self.bytes * 1_000_000_000 // self.took if self.bytes > 0 and self.took > 0 else UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,10 @@ from .steps import decoded_spent
 _MOST = 1 << 63
 _MOST_ENTRIES = 1 << 16
 _SIGNED = frozenset(("late", "lateness"))
-_MAY_BE_UNKNOWN = frozenset(("rank", "size", "bytes", "since"))
+_MAY_BE_UNKNOWN = frozenset(("rank", "size", "bytes", "since", "took"))
+_BY_RANK = ("last", "lateness", "waited")
 _LATER = {
-    CollectiveKind: ("last", "lateness", "waited"),
+    CollectiveKind: (*_BY_RANK, "took"),
     CollectiveRank: ("before",),
     Standing: ("has_ended", "meanwhile", "stopped"),
 }
@@ -64,7 +65,7 @@ def _meeting(entry: Any) -> Meeting:
 
 def _kind(entry: Any, ranks: int) -> CollectiveKind:
     parts = _fields(CollectiveKind, entry)
-    by_rank = {name: _entries(parts.pop(name, ())) for name in _LATER[CollectiveKind]}
+    by_rank = {name: _entries(parts.pop(name, ())) for name in _BY_RANK}
     if {*map(len, by_rank.values())} not in ({0}, {ranks}):
         raise ValueError("ranks of collectives")
     numbers: dict[str, Any] = {name: tuple(_plain(name, each) for each in of) for name, of in by_rank.items()}

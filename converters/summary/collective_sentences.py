@@ -54,7 +54,14 @@ def collectives_json(of: Collectives) -> dict[str, Any]:
             for each in of.ranks
         ],
         "kinds": [
-            {"what": json_text(kind.what), "bytes": _or_null(kind.bytes), **_times(asdict(kind))} for kind in of.kinds
+            {
+                "what": json_text(kind.what),
+                "bytes": _or_null(kind.bytes),
+                **_times(asdict(kind)),
+                "took_ns": _or_null(kind.took),
+                "bytes_per_s": _or_null(kind.bandwidth),
+            }
+            for kind in of.kinds
         ],
         "worst": [
             {

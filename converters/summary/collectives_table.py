@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..base.text import printable
-from ..base.units import count, duration, plural, share
+from ..base.units import count, duration, plural, share, size
 from ..facts import thresholds
 from ..facts.identity import kernel_id
-from ..model.collectives import UNKNOWN, CollectiveRank, Collectives, Standing
+from ..model.collectives import UNKNOWN, CollectiveKind, CollectiveRank, Collectives, Standing
 from ..phrases.collectives import does, kind_text
 from .tables import table
 
@@ -23,10 +23,10 @@ def collectives_tables(found: Sequence[Collectives], top: int) -> list[Table]:
 
 
 def _ranks(of: Collectives, top: int) -> Table:
-    kinds = ", ".join(f"{count(kind.meetings)} × {kind_text(kind)}" for kind in of.kinds[: thresholds.KINDS_SHOWN])
-    size = f" of {of.size}" if of.size not in (UNKNOWN, len(of.ranks)) else ""
+    kinds = ", ".join(map(_kind, of.kinds[: thresholds.KINDS_SHOWN]))
+    whole = f" of {of.size}" if of.size not in (UNKNOWN, len(of.ranks)) else ""
     known = "" if of.is_known else "; which ranks meet is known by their calls only"
-    last = f"{plural(len(of.ranks), 'rank')}{size} met in {kinds or 'nothing'}{known}"
+    last = f"{plural(len(of.ranks), 'rank')}{whole} met in {kinds or 'nothing'}{known}"
     made = table("Rank", "Last", "Late", "Waited", "Calls", "Between", last=printable(last))
     standing = {each.pid: each for each in of.standing}
     for each in sorted(of.ranks, key=lambda rank: (-rank.last, rank.rank, rank.pid))[: max(top, 1)]:
@@ -43,6 +43,12 @@ def _ranks(of: Collectives, top: int) -> Table:
             _who(each, standing.get(each.pid)),
         )
     return made
+
+
+def _kind(kind: CollectiveKind) -> str:
+    """``812 × all-reduce (256 MiB) at 1.2 GiB/s``"""
+    rate = f" at {size(kind.bandwidth)}/s" if kind.bandwidth != UNKNOWN else ""
+    return f"{count(kind.meetings)} × {kind_text(kind)}{rate}"
 
 
 def _who(rank: CollectiveRank, place: Standing | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 
 import pytest
-from collective_calls import ALL_GATHER_V, BARRIER, BROADCAST, COMM, INIT, MPI, MS, STREAM, SYNC, Table, told
+from collective_calls import ALL_GATHER_V, BARRIER, BROADCAST, COMM, INIT, MPI, MS, REDUCE, STREAM, SYNC, Table, told
 from scheduling_traces import rows
 from stallscope.converters.collectives.told import Trace
 from stallscope.converters.collectives.told import told as told_of
@@ -46,6 +46,21 @@ def test_who_comes_late_and_how_long_others_wait() -> None:
     assert [(each.number, each.bytes) for each in found.worst] == [(number, 4096) for number in range(1, 9)]
     assert found.worst[0].arrivals == (0, 4 * MS, MS)
     assert found.standing == ()
+
+
+@pytest.mark.parametrize(("ended", "took"), [(9 * MS, 5 * MS), (4 * MS, 0), (4 * MS - 1, UNKNOWN), (-1, UNKNOWN)])
+def test_how_long_calls_take_that_wait_for_all(ended: int, took: int) -> None:
+    """Rank 1 comes 4 ms late; rank 0 returns then, or before it has come."""
+    table = Table()
+    for pid, late in ((10, 0), (11, 4 * MS)):
+        table.init(pid, pid - 10)
+        for step in range(1, 8):
+            at = step * 10 * MS
+            end = at + (ended if pid == 10 else 4 * MS) if ended >= 0 or step < 7 else -1
+            table.add(pid, at + late, REDUCE, 1, 2, 1024, 7, 0, COMM, STREAM, ended=end)
+    (kind,) = told(table.made(), Trace(80 * MS, {}))[0].kinds
+    assert kind.took == took
+    assert kind.bandwidth == (4096 * 200 if took > 0 else UNKNOWN)
 
 
 def test_ranks_are_those_of_the_call_that_made_the_communicator() -> None:

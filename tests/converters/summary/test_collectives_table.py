@@ -81,6 +81,8 @@ def test_all_in_json() -> None:
         "last": [],
         "late_ns": [],
         "waited_ns": [],
+        "took_ns": None,
+        "bytes_per_s": None,
     }
     assert made["worst"] == [{"number": 7, "what": "all-reduce", "bytes": None, "arrivals_ns": [0, MS, 2, 3]}]
     assert made["standing"][1] == {
@@ -93,6 +95,15 @@ def test_all_in_json() -> None:
         "meanwhile": None,
         "stopped_ns": 0,
     }
+
+
+def test_bandwidth_of_calls_that_wait() -> None:
+    of = one_late()
+    found = replace(of, kinds=(replace(of.kinds[0], took=250 * MS),))
+    assert "100 × all-reduce (256 MiB) at 1 GiB/s" in "".join(text(found))
+    (kind,) = collectives_json(found)["kinds"]
+    assert (kind["took_ns"], kind["bytes_per_s"]) == (250 * MS, 1 << 30)
+    assert "/s" not in "".join(text(of))
 
 
 def test_hostile_names() -> None:
