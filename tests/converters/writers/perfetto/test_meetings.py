@@ -124,6 +124,16 @@ def test_communicators_beyond_the_limit_are_not_drawn(monkeypatch: pytest.Monkey
     assert len(drawn(communicator((1, 2, 3)), communicator((1, 2, 3)))) == 3
 
 
+def test_ranks_are_shown_in_their_order() -> None:
+    trace = perfetto_rules.read(written(*[communicator(range(1, 13), number=12)] * 2))
+    groups = [each for each in trace.tracks.values() if each.name.startswith("NCCL")]
+    assert [(each.child_ordering, each.sibling_merge_behavior) for each in groups] == [
+        (proto.TrackDescriptor.EXPLICIT, proto.TrackDescriptor.SIBLING_MERGE_BEHAVIOR_NONE)
+    ] * 2
+    places = [each.sibling_order_rank for each in trace.tracks.values() if each.parent_uuid]
+    assert places == [*range(12)] * 2
+
+
 def test_names_are_printable() -> None:
     found = communicator((10, 90, 40))
     hostile = replace(found, ranks=tuple(replace(each, process="\x1b[2J") for each in found.ranks))
