@@ -22,12 +22,21 @@ def collectives_tables(found: Sequence[Collectives], top: int) -> list[Table]:
     return [_ranks(each, top) for each in found[: thresholds.COMMUNICATORS_SHOWN]]
 
 
-def _ranks(of: Collectives, top: int) -> Table:
+def met_in(of: Collectives) -> str:
+    """``4 ranks met in 812 × all-reduce (256 MiB) at 1.2 GiB/s``. Names are unescaped (hostile)."""
     kinds = ", ".join(map(_kind, of.kinds[: thresholds.KINDS_SHOWN]))
     whole = f" of {of.size}" if of.size not in (UNKNOWN, len(of.ranks)) else ""
-    known = "" if of.is_known else "; which ranks meet is known by their calls only"
-    last = f"{plural(len(of.ranks), 'rank')}{whole} met in {kinds or 'nothing'}{known}"
-    made = table("Rank", "Last", "Late", "Waited", "Calls", "Between", last=printable(last))
+    return f"{plural(len(of.ranks), 'rank')}{whole} met in {kinds or 'nothing'}"
+
+
+def known_by(of: Collectives) -> str:
+    """Words to follow that, if nothing but the calls tells which ranks meet; else ""."""
+    return "" if of.is_known else "; which ranks meet is known by their calls only"
+
+
+def _ranks(of: Collectives, top: int) -> Table:
+    last = printable(met_in(of) + known_by(of))
+    made = table("Rank", "Last", "Late", "Waited", "Calls", "Between", last=last)
     standing = {each.pid: each for each in of.standing}
     for each in sorted(of.ranks, key=lambda rank: (-rank.last, rank.rank, rank.pid))[: max(top, 1)]:
         between = duration(each.between.mean) if each.between else "-"

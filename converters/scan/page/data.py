@@ -13,6 +13,7 @@ from . import evidence, tables
 from .groups import Groups
 from .host import host_data
 from .jobs import jobs_data
+from .meetings import meetings_data
 from .steps import steps_data
 
 VERSION = 1
@@ -38,6 +39,7 @@ def page_data(profile: Profile, report: Report, groups: Groups) -> dict[str, Any
         "next": step and [printable(step.command), printable(tells(step))],
         "rows": evidence.rows(profile, report.facts, groups),
         "jobs": jobs_data(report.jobs),
+        "meetings": meetings_data(report),
         "steps": steps_data(report),
         "machine": host_data(profile, report),
         "matrix": tables.matrix(summary.blocking, groups.names),

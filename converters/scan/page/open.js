@@ -132,6 +132,7 @@ async function open() {
     report = await unpackText("data");
     told(report);
     jobTables(report);
+    meetingTable(report);
     stepTable(report);
     sections();
     verdictTable(report);

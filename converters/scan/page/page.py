@@ -35,6 +35,7 @@ _SCRIPTS = (
     "strip",
     "matrix",
     "jobs",
+    "meetings",
     "steps",
     "host",
     "lanes",

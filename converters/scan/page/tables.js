@@ -1,6 +1,6 @@
 // Tables that can be sorted, searched and opened row by row. All texts are set as text.
 // page.py puts the scripts of the graph (writers/html) and those of this folder into one function: tables, report,
-// evidence, strip, matrix, jobs, steps, host, lanes, drawing, details, pointer, open.
+// evidence, strip, matrix, jobs, meetings, steps, host, lanes, drawing, details, pointer, open.
 
 const FEW_ROWS = 100;
 const tables = [];
