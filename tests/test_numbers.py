@@ -87,6 +87,7 @@ ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
     "scan/page/graph.py": ("bound of a page", (200_000,)),
     "scan/page/steps.py": ("rows of a page", (1_000,)),
     "scan/page/jobs.py": ("rows of a page", (1_000,)),
+    "scan/page/meetings.py": ("rows of a page", (1_000,)),
     "scan/page/lanes.py": (
         "layout of a block; bound of a page; parts of a chart; thousandths",
         (1, 800, 6_000_000, 5, 32, 1, 4, 4, 8, 4, 1_000),

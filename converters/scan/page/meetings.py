@@ -10,6 +10,7 @@ from ...base.units import count, plural
 from ...facts import thresholds
 from ...facts.identity import kernel_id
 from ...model.collectives import UNKNOWN, CollectiveRank, Collectives
+from ...model.steps import Spent
 from ...phrases.collectives import does, kind_text
 from ...summary.collectives_table import known_by, met_in
 from ..report import Report
@@ -43,12 +44,14 @@ def _row(of: Collectives, rank: CollectiveRank) -> dict[str, Any]:
         "waited": rank.waited,
         "calls": rank.calls,
         "between": between and between.mean,
-        "waits": [
-            [printable(" → ".join(wait.site.frames)) or "-", wait.time / between.wall]
-            for wait in (between.waits if between and between.wall else ())
-        ],
+        "waits": _waits(between) if between and between.wall else [],
         "standing": printable(_standing(of, rank)),
     }
+
+
+def _waits(between: Spent) -> list[list[Any]]:
+    """Places, and the share of each."""
+    return [[printable(" → ".join(wait.site.frames)) or "-", wait.time / between.wall] for wait in between.waits]
 
 
 def _standing(of: Collectives, rank: CollectiveRank) -> str:
