@@ -104,7 +104,9 @@ def test_ioctls_are_inside_the_functions_that_make_them(trace: Trace, tmp_path: 
         ]
         (ioctl,) = [each for each in inside if each.name in names]
         assert ioctl.end
-        waited += any(ioctl.begin <= each.begin and (each.end or 0) <= ioctl.end for each in inside if each is not ioctl)
+        waited += any(
+            ioctl.begin <= each.begin and (each.end or 0) <= ioctl.end for each in inside if each is not ioctl
+        )
     # Not each call sleeps: the answer is there when a hypervisor has taken the core until then.
     assert waited >= 0.9 * len(functions)
 

@@ -43,6 +43,8 @@ def test_others_are_none(name: str) -> None:
 
 def test_each_collective_has_a_communicator() -> None:
     for each in SIGNATURES.values():
-        assert each.comm >= 0 or each.kind in (signatures.GROUP, signatures.MAKES, signatures.WAITS)
+        assert each.comm >= 0 or each.kind in (
+            *(signatures.GROUP, signatures.MAKES, signatures.WAITS, signatures.FINISHES),
+        )
         assert (each.count >= 0) == (each.type >= 0)
     assert NCCL_TYPES[9] == ("bfloat16", 2)
