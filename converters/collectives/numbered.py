@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..facts import thresholds
+from ..facts.collective_thresholds import MOST_RANKS
 from .meetings import Member
 
 BYTES = 64
 """Bytes from the begin of a group that are looked at."""
-_WORD = 8
 
 
 class Number(NamedTuple):
@@ -28,16 +28,15 @@ class Number(NamedTuple):
 
 def numbers(data: bytes) -> dict[int, Number]:
     """Pairs of numbers in a group's memory that can be these, by their offsets."""
-    words = (int.from_bytes(data[at : at + 4], "little") for at in range(0, min(len(data), BYTES) // _WORD * _WORD, 4))
-    pairs = enumerate(zip(words, words, strict=True))
-    return {
-        _WORD * place: Number(rank, size) for place, (rank, size) in pairs if rank < size <= thresholds.MOST_RANKS > 1
-    }
+    words = [int.from_bytes(data[at : at + 4], "little") for at in range(0, min(len(data), BYTES) // 8 * 8, 4)]
+    pairs = zip(words[::2], words[1::2], strict=True)
+    fit = {8 * place: Number(*pair) for place, pair in enumerate(pairs)}
+    return {place: each for place, each in fit.items() if each.rank < each.size and 1 < each.size <= MOST_RANKS}
 
 
 def ranks(memory: Mapping[Member, Mapping[int, Number]]) -> dict[Member, Number]:
-    """Rank and number of ranks of each group. Empty if no place in them tells, or if several do. Groups without any such
-    numbers have one rank, or their processes have ended: nothing is told of these."""
+    """Rank and number of ranks of each group. Empty if no place in them tells, or if several do. Nothing is told of
+    groups without any such numbers: they have one rank, or their processes have ended."""
     memory = {member: found for member, found in memory.items() if found}
     if len({each.pid for each in memory}) < thresholds.PROCESSES_FIT:
         return {}
@@ -48,8 +47,8 @@ def ranks(memory: Mapping[Member, Mapping[int, Number]]) -> dict[Member, Number]
 
 
 def _tells(found: Mapping[Member, Number]) -> bool:
-    """Whether processes have different ranks in groups of several ranks."""
-    return len({each.rank for each in found.values()}) > 1 and all(each.size > 1 for each in found.values())
+    """Whether there are different ranks."""
+    return len({each.rank for each in found.values()}) > 1
 
 
 def one_each(
