@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
+from collective_profiles import one_late, profile_of
 from job_profiles import job, stuck
 from processes import crowd, process, profile, threads
 from stallscope.converters.model import Profile, Stack, ThreadTimes
@@ -48,7 +49,7 @@ def judged(of: Profile, has_samples: bool = True) -> Judgement:
 
 def told(judgement: Judgement) -> list[str]:
     """The rules of all that is told."""
-    return [each.rule for each in (*judgement.verdicts, *judgement.still)]
+    return [each.rule for each in (*judgement.steps, *judgement.verdicts, *judgement.still)]
 
 
 # What dominates what.
@@ -139,6 +140,12 @@ ROWS = {
         ["quota", "busy"],
         ["quota", "crowd", "busy"],
         lambda: sharing(10),
+    ),
+    "it stops ranks in operations, too": Row(
+        lambda: with_quota(profile_of(one_late(last=49)), 5 * SECOND, pid=11),
+        ["for-others", "quota", "busy"],
+        ["late-rank", "for-others", "quota", "busy"],
+        lambda: with_quota(profile_of(one_late(last=51)), 5 * SECOND, pid=11),
     ),
     "a wait beside the main threads may delay nobody": Row(
         lambda: beside(one(SLEEP, 5 * SECOND, runs=MS), FSYNC, 5, 6),

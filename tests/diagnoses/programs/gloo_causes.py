@@ -1,8 +1,8 @@
 """Ranks of PyTorch with gloo on this machine, of which rank 1 comes late, for the reason that is given: RANKS CAUSE.
 
 loader: it waits for batches of a slow process. disk: it makes each step's log durable. gc: it collects garbage in each
-step. gil: another thread of it computes in Python. quota: its control group may use a tenth of a core. neighbour: others
-compute on its core.
+step. gil: another thread of it computes in Python. quota: its control group may use a tenth of a core. neighbour: some
+that come before it compute on its core.
 """
 
 import gc
@@ -27,6 +27,10 @@ BURN = "import hashlib\nwhile 1: hashlib.sha256(bytes(1<<20))"
 NEIGHBOURS = 3
 QUOTA, PERIOD = 10_000, 100_000
 WORK = 2000
+WRITES, RECORD = 0.02, 4096
+"""As many records are written as a slow disk takes so many seconds for."""
+NICE = -10
+"""More for the neighbours: a core is divided evenly otherwise, and a rank that needs little of it gets that."""
 Doing = Callable[[], object]
 children: list[subprocess.Popen[bytes]] = []
 
@@ -75,13 +79,10 @@ def load_batch(loader: subprocess.Popen[bytes]) -> bytes:
 
 
 def write_log(log: int) -> None:
-    os.write(log, bytes(1 << 16))
-    os.fsync(log)
-
-
-def collect(kept: list[dict[int, list[int]]]) -> None:
-    kept[:] = [{i: [i]} for i in range(50_000)]
-    gc.collect()
+    until = time.monotonic() + WRITES
+    while time.monotonic() < until:
+        os.pwrite(log, bytes(RECORD), 0)
+        os.fsync(log)
 
 
 def prepare(cause: str, folder: Path) -> Doing:
@@ -93,8 +94,8 @@ def prepare(cause: str, folder: Path) -> Doing:
         log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT)
         return lambda: write_log(log)
     if cause == "gc":
-        kept: list[dict[int, list[int]]] = []
-        return lambda: collect(kept)
+        kept = [{i: [i]} for i in range(50_000)]
+        return lambda: gc.collect() + len(kept)
     if cause == "gil":
         threading.Thread(target=for_ever, daemon=True, name="statistics").start()
     return lambda: None
@@ -132,7 +133,7 @@ def main(size: int, cause: str) -> None:
                 (core,) = sorted(os.sched_getaffinity(0))[-1:]
                 os.sched_setaffinity(ranks[LATE].pid, [core])
                 for _ in range(NEIGHBOURS):
-                    children.append(subprocess.Popen([sys.executable, "-c", BURN]))
+                    children.append(subprocess.Popen(["nice", "-n", str(NICE), sys.executable, "-c", BURN]))
                     os.sched_setaffinity(children[-1].pid, [core])
             time.sleep(0.5)
             print(*(rank.pid for rank in ranks), flush=True)
