@@ -354,7 +354,6 @@ DOMINANCE = (
     Dominance(idle.RULE, (for_others.RULE, workers.RULE), "event loops wait for work", _idle_over_events),
     Dominance(gil_main.RULE, (held_up.RULE,), "it is the same wait, and the holder is known", _gil_over_its_waits),
     Dominance(quota.RULE, (crowd.RULE,), "throttled threads wait for a core anyway", _quota_over_crowd),
-    Dominance(quota.RULE, (late_rank.RULE,), "it stops ranks in operations, too", late_rank.without_turns),
     Dominance(for_others.RULE, (held_up.RULE,), "a wait beside the main threads may delay nobody", _aside),
     Dominance(polling.RULE, (busy.RULE,), "it tells what they run for", _polling_over_running),
     Dominance(reclaim.RULE, (busy.RULE,), "that memory is short tells why they run", _reclaim_over_running),
@@ -370,6 +369,7 @@ DOMINANCE = (
     Dominance(held_up.RULE, (for_others.RULE,), "a cause beats its effects", _causes_tell_of_effects),
     Dominance(for_others.RULE, (busy.RULE,), "the longer wait says more", _waits_over_running),
     Dominance(for_others.RULE, (busy.RULE,), "its sentence tells who runs meanwhile", _told_with_its_effect),
+    Dominance(quota.RULE, (late_rank.RULE,), "it stops ranks in operations, too", late_rank.without_turns),
     Dominance("*", (still.RULE,), "their sentences tell of these processes", _still_told),
 )
 """Dominance of rules over others, applied in this order."""

@@ -141,12 +141,6 @@ ROWS = {
         ["quota", "crowd", "busy"],
         lambda: sharing(10),
     ),
-    "it stops ranks in operations, too": Row(
-        lambda: with_quota(profile_of(one_late(last=49)), 5 * SECOND, pid=11),
-        ["for-others", "quota", "busy"],
-        ["late-rank", "for-others", "quota", "busy"],
-        lambda: with_quota(profile_of(one_late(last=51)), 5 * SECOND, pid=11),
-    ),
     "a wait beside the main threads may delay nobody": Row(
         lambda: beside(one(SLEEP, 5 * SECOND, runs=MS), FSYNC, 5, 6),
         ["for-others", "held-up"],
@@ -208,6 +202,12 @@ ROWS = {
         ["for-others"],
         ["for-others", "busy"],
         lambda: waiting(POLL, (5, 5, "tool", SLEEP, 1000)),
+    ),
+    "it stops ranks in operations, too": Row(
+        lambda: with_quota(profile_of(one_late(last=49)), 5 * SECOND, pid=11),
+        ["quota", "busy", "for-others"],
+        ["late-rank", "quota", "busy", "for-others"],
+        lambda: with_quota(profile_of(one_late(last=51)), 5 * SECOND, pid=11),
     ),
     "their sentences tell of these processes": Row(
         deadlocked,
