@@ -34,7 +34,7 @@ WORKLOADS := $(filter-out $(WORKLOAD_PARTS),$(patsubst tests/workloads/%.c,%,$(w
 STANDINS := $(addprefix build/workloads/,libcuda.so.1 libcudart.so.12 libnvidia-ml.so.1 libnccl.so.2 cuda_calls cuda_late cuda_static call_storm nccl_ranks nvidia/topk_ranks)
 WORKLOAD_FILES := $(WORKLOADS:%=build/workloads/%) build/workloads/libdemo_cuda.so build/workloads/libshares.so $(STANDINS)
 # What only tests need: it takes compilers of their own, and more time.
-TEST_WORKLOADS := $(addprefix build/workloads/,cpp_frames rust_frames exec_chain_other many/.made)
+TEST_WORKLOADS := $(addprefix build/workloads/,cpp_frames gloo_ranks rust_frames exec_chain_other many/.made)
 # Frame pointers: see tests/workloads/README.md.
 WORKLOAD_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -pthread -fPIC -fvisibility=hidden \
 	-fno-omit-frame-pointer -fno-optimize-sibling-calls
@@ -269,6 +269,17 @@ build/workloads/cpp_frames.o: tests/workloads/cpp_frames.cc Makefile | packages-
 	@mkdir -p $(@D)
 	g++ -std=gnu++17 $(UNWIND_CFLAGS) -MMD -MP -c $< -o $@
 
+# A stand-in for PyTorch's Gloo, and its ranks.
+build/workloads/libtorch_cpu.o build/workloads/gloo_ranks.o: build/workloads/%.o: tests/workloads/%.cc Makefile | packages-test
+	@mkdir -p $(@D)
+	g++ -std=gnu++17 $(UNWIND_CFLAGS) -fno-optimize-sibling-calls -MMD -MP -c $< -o $@
+
+build/workloads/libtorch_cpu.so: build/workloads/libtorch_cpu.o
+	g++ -pthread -shared -Wl,-soname,$(@F) -o $@ $<
+
+build/workloads/gloo_ranks: build/workloads/gloo_ranks.o build/workloads/workload.o build/workloads/libtorch_cpu.so
+	g++ -pthread -Wl,-z,lazy -o $@ $^ -Wl,--disable-new-dtags,-rpath,'$$ORIGIN'
+
 # The system's own compiler, whose standard library has no frame pointers, where there is one.
 build/workloads/rust_frames: tests/workloads/rust_frames.rs Makefile | packages-test
 	$(firstword $(wildcard /usr/bin/rustc) rustc) --edition 2021 -C opt-level=2 -g -D warnings -o $@ $<
@@ -305,4 +316,4 @@ speedscope-schema:
 	tar -xzf build/npm/speedscope-*.tgz -C $(SPEEDSCOPE) --strip-components=1 package/package.json package/dist/release
 
 .SECONDARY:
--include $(PROBE_OBJECTS:.o=.d) $(patsubst %,build/workloads/%.d,$(WORKLOADS) $(WORKLOAD_PARTS) cpp_frames exec_chain_other) $(wildcard build/workloads/nvidia/*.d)
+-include $(PROBE_OBJECTS:.o=.d) $(patsubst %,build/workloads/%.d,$(WORKLOADS) $(WORKLOAD_PARTS) cpp_frames gloo_ranks libtorch_cpu exec_chain_other) $(wildcard build/workloads/nvidia/*.d)

@@ -211,6 +211,13 @@ int calls_return(struct call_context *ctx)
 }
 
 SEC("uprobe")
+int calls_begin(struct call_context *ctx)
+{
+	add_begin(ctx, bpf_get_attach_cookie(ctx), bpf_get_current_task_btf(), true);
+	return 0;
+}
+
+SEC("uprobe")
 int calls_session_raw(struct call_context *ctx)
 {
 	return on_session(ctx, (void *)bpf_get_current_task(), false);
@@ -227,6 +234,13 @@ SEC("uprobe")
 int calls_return_raw(struct call_context *ctx)
 {
 	on_call_return(ctx, bpf_get_attach_cookie(ctx), (void *)bpf_get_current_task(), false, false);
+	return 0;
+}
+
+SEC("uprobe")
+int calls_begin_raw(struct call_context *ctx)
+{
+	add_begin(ctx, bpf_get_attach_cookie(ctx), (void *)bpf_get_current_task(), false);
 	return 0;
 }
 

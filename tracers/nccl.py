@@ -30,9 +30,9 @@ from .measures.commands import NCCL
 @engine_options
 @options.output_options
 def main(**given: Any) -> int:
-    """Joins the collectives of NCCL, RCCL and MPI over the ranks of a job on this host: when each rank came to each
-    of them, who came last and by how much, and what its thread did before; and, of a job that stands still, which rank
-    is in which collective, and which is not.
+    """Joins the collectives of NCCL, RCCL, MPI and Gloo over the ranks of a job on this host: when each rank came to
+    each of them, who came last and by how much, and what its thread did before; and, of a job that stands still, which
+    rank is in which collective, and which is not.
 
     Communicators that are made during the trace are known by their ids. Of others, ranks are put together whose calls
     fit: the same operations in the same order, none done before all had begun it. The trace ends after -d SECONDS,

@@ -4,6 +4,7 @@
 #define STALLSCOPE_CALL_ARGUMENTS_BPF_H
 
 #include "call_cookie.h"
+#include "call_sums.bpf.h"
 #include "open_calls.bpf.h"
 #include "thread.bpf.h"
 
@@ -28,7 +29,7 @@ struct call_arguments {
 	u64 blocked;
 	u64 runnable;
 	u64 result;
-	u64 made; /* the word to which an argument leads: see COOKIE_MADE_FIRST */
+	u64 made; /* the word to which an argument leads: see COOKIE_MADE_FIRST and _SECOND */
 	u32 tid;
 	u32 unread; /* `made` could not be read */
 };
@@ -161,6 +162,46 @@ __weak int add_arguments(struct thread *t, struct open_call *call, u64 now, u32 
 	}
 	bpf_map_delete_elem(&open_arguments, &key);
 	return 0;
+}
+
+/* The begin of a function that can throw: it has no probe at its return, at which an exception would end the program.
+ * User space knows by another function that the call is done. Its end is its begin, its result where its return address
+ * is: of two calls, one is inside the other one if that is deeper. */
+static __always_inline void add_begin(struct call_context *ctx, u64 cookie, struct task_struct *task, bool trusted)
+{
+	u64 came = bpf_ktime_get_ns();
+	struct call_arguments *begun;
+	struct thread *t;
+
+	if (!record_call_arguments || !running())
+		return;
+	t = find_thread(task, trusted);
+	if (!t)
+		return;
+	begun = bpf_ringbuf_reserve(&call_arguments, sizeof(*begun), 0);
+	if (!begun) {
+		count_arguments(LOST_ARGUMENTS);
+		return;
+	}
+	__builtin_memset(begun, 0, sizeof(*begun));
+	begun->call.began = came;
+	begun->call.argument[0] = ctx->di;
+	begun->call.argument[1] = ctx->si;
+	begun->call.argument[2] = ctx->dx;
+	begun->call.argument[3] = ctx->cx;
+	begun->call.argument[4] = ctx->r8;
+	begun->call.argument[5] = ctx->r9;
+	begun->call.tgid = t->key.tgid;
+	begun->call.life = t->key.life;
+	begun->call.function = cookie & COOKIE_FUNCTION;
+	begun->ended = came;
+	begun->result = ctx->sp;
+	begun->tid = t->key.tid;
+	if (cookie & COOKIE_MADE_SECOND && bpf_probe_read_user(&begun->made, sizeof(begun->made), (void *)ctx->si))
+		begun->unread = 1;
+	bpf_ringbuf_submit(begun, BPF_RB_NO_WAKEUP);
+	tally(CALL_PROBES, 1);
+	tally(CALL_PROBES_TIME, bpf_ktime_get_ns() - came);
 }
 
 /* The thread's open calls will not return. */

@@ -20,6 +20,7 @@
 #define COOKIE_ARGUMENTS (1ULL << 34)
 #define COOKIE_MADE_FIRST (1ULL << 35)
 #define COOKIE_MADE_FOURTH (1ULL << 36)
+#define COOKIE_MADE_SECOND (1ULL << 37) /* of functions with a probe at their entry alone, when they begin */
 
 #define COOKIE_QUESTIONS(cookie) ((cookie) >> 52) /* which two of call_questions are the function's */
 

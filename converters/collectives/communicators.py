@@ -2,7 +2,8 @@
 
 A communicator is known by the call that made it: NCCL's ranks all give the same unique id, of which the probes keep the
 first two words; a split has its parent, its place in the parent's order and its color. Those that were there before the
-trace are known by their processes' addresses only.
+trace are known by their processes' addresses only. Of those of Gloo, the rank and the number of ranks may be known, see
+`numbered`.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from .apart import Jobs
 from .evidence import placed
 from .fitting import fitting
 from .meetings import Calls, Member
+from .numbered import Number, one_each, ranks
 from .records import OPEN, CallTable
-from .signatures import COLLECTIVE, ENDS, IN_PLACE, MAKES, MPI, WAITS, Signature, signature_of
+from .signatures import COLLECTIVE, ENDS, GLOO, IN_PLACE, MAKES, MPI, WAITS, Signature, signature_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -129,7 +131,7 @@ class Communicator:
     members: tuple[Endpoint, ...]
     calls: tuple[Calls, ...]
     is_known: bool
-    """Whether its ranks are known, by the call that made it or by its memory. Else its members are those whose calls
+    """Whether its ranks are known, by the calls that made it or by its memory. Else its members are those whose calls
     fit: see `fitting`."""
     is_whole: bool = False
     """Whether the trace has seen how it was made, and so all of its calls."""
@@ -141,6 +143,7 @@ def communicators(table: CallTable, origins: Mapping[int, ProcessOrigin] = Mappi
     """All communicators, those with most members first. Who fits nobody is alone. ``origins``: by pid."""
     found = endpoints(table)
     _identify(found, table)
+    _number(found, table, Jobs({each.pid for each in found}, origins).are_apart)
     calls_of = _CallsOf(table)
     known: defaultdict[Hashable, list[Endpoint]] = defaultdict(list)
     for each in found:
@@ -162,7 +165,8 @@ def _fitting(
 ) -> Iterator[Communicator]:
     """Communicators of endpoints of which nothing but the calls is known."""
     calls = list(map(calls_of, found))
-    groups, left_out = fitting(calls, Jobs({each.pid for each in found}, origins).are_apart)
+    numbers = [Number(each.rank, each.size) if each.size > 0 and each.library == GLOO else None for each in found]
+    groups, left_out = fitting(calls, Jobs({each.pid for each in found}, origins).are_apart, numbers)
     for group in groups:
         members = tuple(found[place] for place in group)
         of = tuple(calls[place] for place in group)
@@ -177,6 +181,20 @@ def _identify(found: Sequence[Endpoint], table: CallTable) -> None:
         for each in group:
             endpoint = by_member[each.member]
             endpoint.identity, endpoint.rank, endpoint.size = ("memory", number), each.rank, each.size
+
+
+def _number(found: Sequence[Endpoint], table: CallTable, are_apart: Callable[[int, int], bool]) -> None:
+    """Gives Gloo's endpoints their ranks, by the call that made them or by their memory, and those that cannot be of
+    several communicators their identity."""
+    mine = {each.member: each for each in found if each.library == GLOO}
+    read = ranks({member: numbers for member, numbers in table.numbers.items() if member in mine})
+    for member, number in read.items():
+        if mine[member].size < 0:
+            mine[member].rank, mine[member].size = number
+    known = [(member, Number(each.rank, each.size)) for member, each in mine.items() if each.size > 0]
+    for group in one_each(known, are_apart):
+        for member, number in group:
+            mine[member].identity = ("ranks", number.size)
 
 
 def operations(table: CallTable) -> NDArray[np.int64]:
@@ -228,7 +246,7 @@ class _CallsOf:
 
         self._calls, self._what = table.calls, operations(table)
         self._known = [signature_of(name) for name in table.names]
-        self._has_root = np.array([bool(of and of.peer >= 0) for of in self._known], bool)
+        self._has_root = np.array([bool(of and of.has_root) for of in self._known], bool)
         waits = [number for number, of in enumerate(self._known) if of and of.kind == WAITS]
         self._waits = np.flatnonzero(np.isin(table.calls["function"], waits))
         self._waits = self._waits[np.argsort(table.calls["pid"][self._waits], kind="stable")]
@@ -243,8 +261,9 @@ class _CallsOf:
         return Calls(each.member, began, ended, self._what[rows], self._done(each, rows), for_all)
 
     def _done(self, each: Endpoint, rows: NDArray[np.intp]) -> NDArray[np.int64]:
-        """Times by which collectives of a process were done. Those of MPI are when the call returns; NCCL's, when a
-        wait returns that began after it, for its stream or for all of the device's."""
+        """Times by which collectives of a process were done. Those of MPI are when the call returns, and
+        the end of a call of Gloo is that already; NCCL's, when a wait returns that began after it, for its stream or
+        for all of the device's."""
         import numpy as np
 
         calls = self._calls[rows]
@@ -261,7 +280,7 @@ class _CallsOf:
             of = self._known[number]
             if not of:
                 continue
-            if of.library == MPI:
+            if of.library in (MPI, GLOO):
                 done[mine] = ended[mine]
                 continue
             for stream in np.unique(calls["arguments"][mine, of.stream]):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..facts import thresholds
 from .meetings import OPEN, Calls, Fit, compared
+from .numbered import Number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,11 +31,14 @@ class Fitting(NamedTuple):
     """Places that were not compared with others: there were too many. Each is alone."""
 
 
-def fitting(calls: Sequence[Calls], are_apart: Callable[[int, int], bool]) -> Fitting:
-    """Puts endpoints together. ``are_apart``: whether two processes are known to be of different jobs."""
+def fitting(
+    calls: Sequence[Calls], are_apart: Callable[[int, int], bool], numbers: Sequence[Number | None] = ()
+) -> Fitting:
+    """Puts endpoints together. ``are_apart``: whether two processes are known to be of different jobs. ``numbers``: of
+    each endpoint, as far as they are known."""
     import numpy as np
 
-    candidates = _Candidates(calls, are_apart)
+    candidates = _Candidates(calls, are_apart, numbers)
     places = sorted({place for pair in candidates.pairs for place in pair})  # all others are alone
     row_of = {place: row for row, place in enumerate(places)}
     may, does = np.eye(len(places), dtype=bool), np.eye(len(places), dtype=bool)
@@ -70,8 +74,10 @@ class _Candidates:
     """Pairs of places that are worth a comparison: of processes that may be of one job, with the same operations where
     the later one begins, and which are not done before the other one begins. Those with most calls first."""
 
-    def __init__(self, calls: Sequence[Calls], are_apart: Callable[[int, int], bool]) -> None:
-        self._calls, self._are_apart = calls, are_apart
+    def __init__(
+        self, calls: Sequence[Calls], are_apart: Callable[[int, int], bool], numbers: Sequence[Number | None]
+    ) -> None:
+        self._calls, self._are_apart, self._numbers = calls, are_apart, numbers or [None] * len(calls)
         self._apart: dict[tuple[int, int], bool] = {}
         self._spans = [_span(each) for each in calls]
         self.pairs: list[tuple[int, int]] = []
@@ -96,6 +102,9 @@ class _Candidates:
     def _may_fit(self, one: int, other: int) -> bool:
         spans, pids = self._spans, (self._calls[one].member.pid, self._calls[other].member.pid)
         if pids[0] == pids[1] or spans[one][0] > spans[other][1] or spans[other][0] > spans[one][1]:
+            return False
+        mine, theirs = self._numbers[one], self._numbers[other]
+        if mine and theirs and (mine.size != theirs.size or mine.rank == theirs.rank):
             return False
         if pids not in self._apart:
             self._apart[pids] = self._are_apart(*pids)

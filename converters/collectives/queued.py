@@ -17,7 +17,7 @@ import numpy as np
 from .communicators import Communicator
 from .meetings import Meetings
 from .records import OPEN, CallTable
-from .signatures import MPI, WAITS, signature_of
+from .signatures import NCCL, WAITS, signature_of
 
 _Stream = tuple[int, int]
 """Process and stream."""
@@ -94,7 +94,7 @@ def _undone(table: CallTable, of: Communicator, joined: Meetings, number: int) -
     each of its devices has a default stream, and all of these have one number."""
     ranks = Counter(member.pid for member in of.members)
     for column, (member, calls) in enumerate(zip(of.members, of.calls, strict=True)):
-        if member.library == MPI or ranks[member.pid] > 1:
+        if member.library != NCCL or ranks[member.pid] > 1:
             continue
         begin = joined.begin(column)
         for place in np.flatnonzero((calls.done == OPEN) & (calls.ended != OPEN)).tolist():

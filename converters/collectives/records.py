@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from .meetings import Member
+from .numbered import Number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,6 +44,8 @@ class CallTable:
     """All collectives of a communicator in one group, by the row that stands for them: see `groups`."""
     memory: Mapping[Member, Array] = field(default_factory=dict)
     """Words of the memory of communicators that were made before: see `evidence.candidates`."""
+    numbers: Mapping[Member, Mapping[int, Number]] = field(default_factory=dict)
+    """Numbers in the memory of groups of Gloo that were made before: see `numbered.numbers`."""
 
 
 def empty() -> Array:

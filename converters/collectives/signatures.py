@@ -1,7 +1,8 @@
 """Functions of communication libraries, and which of their arguments says what.
 
 NCCL's are those of its documentation ("NCCL API"), with the numbers of its header nccl.h; RCCL has the same names.
-Those of MPI are of the standard (MPI 4.1, chapters 3 and 6). Arguments are counted from 0, integers and pointers only.
+Those of MPI are of the standard (MPI 4.1, chapters 3 and 6). Those of Gloo are of PyTorch's process group
+(torch/csrc/distributed/c10d/ProcessGroupGloo.hpp). Arguments are counted from 0, integers and pointers only.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ COLLECTIVE, POINT_TO_POINT, MAKES = "collective", "point-to-point", "makes"
 BEGINS_GROUP, ENDS_GROUP = "begins a group", "ends a group"
 BEGINS_CAPTURE, ENDS_CAPTURE, LAUNCHES_GRAPH = "begins a capture", "ends a capture", "launches a graph"
 ENDS, ASKS, WAITS = "ends", "asks", "waits"
+ENQUEUES, FINISHES = "enqueues", "finishes"
 """Kinds of functions: in which all ranks of a communicator meet; between two of them; that make communicators; that
 begin and end a group of calls; that begin and end the capture of a graph, and that launch one; that end communicators;
-that ask for their state; that wait until what was enqueued is done."""
+that ask for their state; that wait until what was enqueued is done; that hand an operation to a thread that does it;
+that this thread calls when it is done."""
 
-NCCL, MPI, CUDA = "NCCL", "MPI", "CUDA"
+NCCL, MPI, CUDA, GLOO = "NCCL", "MPI", "CUDA", "Gloo"
 BARRIER = "barrier"
 """The only operation without data."""
 GROUPED = "grouped collective"
@@ -62,17 +65,29 @@ class Signature:
     next ones are of all parts and tell both instead."""
     root_count: int = -1
     root_type: int = -1
+    work: int = -1
+    """Pointer to the object of an operation that is handed over or done."""
+    has_root: bool = False
+    """Whether one rank differs from the others: an operation can be done on it before all have begun it."""
 
 
 def _nccl(name: str, what: str, arguments: str, kind: str = COLLECTIVE) -> Signature:
     """``arguments``: names of the fields, in order; others are ``_``."""
     at = {field: i for i, field in enumerate(arguments.split()) if field != "_"}
-    return Signature(f"nccl{name}", kind, what, NCCL, **at)
+    return Signature(f"nccl{name}", kind, what, NCCL, has_root="peer" in at, **at)
 
 
 def _mpi(name: str, what: str, arguments: str, kind: str = COLLECTIVE) -> Signature:
     at = {field: i for i, field in enumerate(arguments.split()) if field != "_"}
-    return Signature(f"MPI_{name}", kind, what, MPI, **at)
+    return Signature(f"MPI_{name}", kind, what, MPI, has_root="peer" in at, **at)
+
+
+def _gloo(
+    name: str, what: str, arguments: str = "_ comm", kind: str = COLLECTIVE, *, has_root: bool = False
+) -> Signature:
+    """A method. The first argument of one that returns an object is where this is to be."""
+    at = {field: i for i, field in enumerate(arguments.split()) if field != "_"}
+    return Signature(f"{GLOO_CLASS}::{name}", kind, what, GLOO, has_root=has_root, **at)
 
 
 def _wait(name: str, stream: int = -1) -> Signature:
@@ -83,6 +98,7 @@ def _graph(name: str, kind: str) -> Signature:
     return Signature(name, kind, "graph", CUDA)
 
 
+GLOO_CLASS = "c10d::ProcessGroupGloo"
 _COLLECTIVES = (
     _nccl("AllReduce", "all-reduce", "_ _ count type _ comm stream"),
     _nccl("Broadcast", "broadcast", "_ _ count type peer comm stream"),
@@ -127,6 +143,26 @@ _ALL = (
     _mpi("Barrier", BARRIER, "comm"),
     _mpi("Send", "send", "_ count type peer _ comm", POINT_TO_POINT),
     _mpi("Recv", "receive", "_ count type peer _ comm", POINT_TO_POINT),
+    _gloo("allreduce", "all-reduce"),
+    _gloo("allreduce_coalesced", "all-reduce"),
+    _gloo("broadcast", "broadcast", has_root=True),
+    _gloo("reduce", "reduce", has_root=True),
+    _gloo("allgather", "all-gather"),
+    _gloo("_allgather_base", "all-gather"),
+    _gloo("allgather_coalesced", "all-gather"),
+    _gloo("allgather_into_tensor_coalesced", "all-gather"),
+    _gloo("gather", "gather", has_root=True),
+    _gloo("scatter", "scatter", has_root=True),
+    _gloo("reduce_scatter", "reduce-scatter"),
+    _gloo("_reduce_scatter_base", "reduce-scatter"),
+    _gloo("reduce_scatter_tensor_coalesced", "reduce-scatter"),
+    _gloo("alltoall", "all-to-all"),
+    _gloo("alltoall_base", "all-to-all"),
+    _gloo("barrier", BARRIER),
+    _gloo("ProcessGroupGloo", "init", "made _ rank size", MAKES),
+    _gloo("enqueue", "hand over", "comm work", ENQUEUES),
+    _gloo("AsyncWork::finishWorkGloo", "done", "work", FINISHES),
+    _gloo("AsyncWork::finishWorkGlooError", "done", "work", FINISHES),
     _wait("cudaStreamSynchronize", 0),
     _wait("cuStreamSynchronize", 0),
     _wait("cudaDeviceSynchronize"),

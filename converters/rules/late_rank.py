@@ -18,6 +18,7 @@ from ..model.collectives import UNKNOWN, CollectiveKind, CollectiveRank, Collect
 from ..model.losses import NOT_TAKEN
 from ..model.sites import Site
 from ..model.steps import Spent
+from . import quota
 from .verdict import LATE_RANK, Verdict
 
 RULE = "late-rank"
@@ -55,6 +56,17 @@ class LateRank(NamedTuple):
     """Time in ns that ranks wait for each other in them."""
     few: bool = False
     """Whether one comes last to most of the meetings, which may be chance: there are few."""
+
+
+def without_turns(verdicts: list[Verdict], _facts: Facts) -> list[Verdict]:
+    """Leaves out ranks that come in turn, if a quota stops threads of theirs: these keep the others waiting wherever
+    they are, before an operation or in it, so that it tells little who comes last."""
+    stopped = {pid for each in verdicts if each.rule == quota.RULE for pid in each.pids}
+    return [each for each in verdicts if not (_in_turn(each) and each.pids & stopped)]
+
+
+def _in_turn(verdict: Verdict) -> bool:
+    return isinstance(verdict.detail, LateRank) and verdict.detail.late is None
 
 
 class _Arrival(NamedTuple):

@@ -369,6 +369,7 @@ DOMINANCE = (
     Dominance(held_up.RULE, (for_others.RULE,), "a cause beats its effects", _causes_tell_of_effects),
     Dominance(for_others.RULE, (busy.RULE,), "the longer wait says more", _waits_over_running),
     Dominance(for_others.RULE, (busy.RULE,), "its sentence tells who runs meanwhile", _told_with_its_effect),
+    Dominance(quota.RULE, (late_rank.RULE,), "it stops ranks in operations, too", late_rank.without_turns),
     Dominance("*", (still.RULE,), "their sentences tell of these processes", _still_told),
 )
 """Dominance of rules over others, applied in this order."""

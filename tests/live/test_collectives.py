@@ -132,11 +132,12 @@ class Failing:
     def poll(self, *_: object) -> None:
         now = time.monotonic()
         if not self._began:
+            self._switches = self._waits()
             self._workload.release()
-            self._began = self._changed = now
+            self._began = now
         if (switches := self._waits()) != self._switches:
             self._switches, self._changed = switches, now
-        elif now - self._changed > 1 + 5 * (self._changed - self._began):
+        elif self._changed and now - self._changed > 1 + 5 * (self._changed - self._began):
             os.kill(os.getpid(), signal.SIGINT)
 
     def _waits(self) -> list[int]:

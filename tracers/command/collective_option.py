@@ -10,6 +10,7 @@ import click
 
 from ..measures.argument_options import ArgumentOptions
 from ..measures.calls import Calls
+from ..measures.oncpu import OnCpu
 from ..measures.protocol import Measure
 from ..measures.timeline import Timeline
 from ..probe_targets.collectives import Collectives, WithCuda
@@ -18,7 +19,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 collective_option: Decorator = click.option(
     "--collectives",
     is_flag=True,
-    help="Join the collectives of NCCL and MPI over the ranks, as trace-nccl does: who comes late, and what it does.",
+    help="Join the collectives of NCCL, MPI and Gloo over ranks, as trace-nccl does: who comes late, and what it does.",
 )
 
 
@@ -33,6 +34,8 @@ def with_collectives(given: Mapping[str, Any], measures: tuple[Measure, ...]) ->
         measures = *measures, Calls(Collectives(), arguments=ArgumentOptions())
     else:
         measures = tuple(_with_arguments(each) if isinstance(each, Calls) else each for each in measures)
+    # What a late rank runs between two meetings is known by the times of samples.
+    measures = tuple(replace(each, one_by_one=True) if isinstance(each, OnCpu) else each for each in measures)
     if any(isinstance(each, Timeline) for each in measures):
         return measures
     return *measures, Timeline(every_switch=given["everything"])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from .elf import MAX_NAME, ElfFile, TooMuch
+from .elf import MAX_NAME, SHT_DYNSYM, ElfFile, TooMuch
 from .go_table import has_go_note
 from .symtab import better_name
 
@@ -33,13 +33,14 @@ class Function(NamedTuple):
     code: bytes
 
 
-def find_functions(elf: ElfFile, wanted: Callable[[str], bool], code: int) -> list[Function]:
+def find_functions(elf: ElfFile, wanted: Callable[[str], bool], code: int, *, exported: bool = False) -> list[Function]:
     """The functions with a wanted name, one per address, sorted by address, with up to ``code`` bytes of their code.
+    ``exported``: only those that other files can call, which are far fewer.
 
     ElfError for a damaged file.
     """
     names: dict[int, str] = {}
-    for table in elf.symbol_tables():
+    for table in elf.symbol_tables((SHT_DYNSYM,)) if exported else elf.symbol_tables():
         _add_names(elf, table, wanted, names)
     found = []
     for vaddr, name in sorted(names.items()):

@@ -20,7 +20,10 @@ WAKEUP = WakeUp(depth=4), Locks()
 IOCTL = Ioctl()
 CUDA = Ioctl(alone=False), Calls()
 FUNC = Calls()
-NCCL = *WALL, WakeUp(alone=False), Locks(), Timeline(), Calls()
+NCCL = (
+    *(OffCpu(time="wall"), OnCpu(time="wall", one_by_one=True)),
+    *(WakeUp(alone=False), Locks(), Timeline(), Calls()),
+)
 SCAN = OffCpu(time="wall", creations=True), OnCpu(time="wall"), WakeUp(alone=False), Locks(), *CUDA
 
 COMMANDS: Mapping[str, tuple[Measure, ...]] = {

@@ -7,28 +7,30 @@ import os
 import re
 from dataclasses import dataclass
 
-from ...converters.collectives.signatures import CUDA, MAKES, signature_of
-from . import cuda
+from ...converters.collectives.signatures import CUDA, ENQUEUES, GLOO, MAKES, signature_of
+from . import cuda, gloo
 from .wanted import Wanted, is_safe
 
-_ARGUMENTS, _MADE_FIRST, _MADE_FOURTH = 1 << 34, 1 << 35, 1 << 36
-"""COOKIE_ARGUMENTS, COOKIE_MADE_FIRST and COOKIE_MADE_FOURTH of bpf/include/call_cookie.h."""
+_ARGUMENTS, _MADE_FIRST, _MADE_FOURTH, _MADE_SECOND = 1 << 34, 1 << 35, 1 << 36, 1 << 37
+"""COOKIE_ARGUMENTS, COOKIE_MADE_FIRST, COOKIE_MADE_FOURTH and COOKIE_MADE_SECOND of bpf/include/call_cookie.h."""
 _LIBRARY = re.compile(r"lib(nccl|rccl|mpi|mpich|torch_cuda|torch_hip)([-_.][-\w.]*)?\.so([.\d]*)")
-"""Files with NCCL's functions, its own and those that it is linked into, and with MPI's."""
+"""Files with NCCL's functions, its own and those that it is linked into, and with MPI's. For Gloo's, see `gloo`."""
 
 
 def cookie(name: str) -> int:
     """Number for a probe's cookie; 0 for other functions."""
-    of = signature_of(name)
+    of = signature_of(gloo.function_of(name) or name)
     if not of:
         return 0
+    if of.library == GLOO:
+        return _ARGUMENTS | (_MADE_SECOND if of.kind == ENQUEUES else 0)
     made = {0: _MADE_FIRST, 3: _MADE_FOURTH}.get(of.made, 0) if of.kind == MAKES else 0
     return _ARGUMENTS | made
 
 
 def is_library(name: str) -> bool:
     """Whether a file of this name, without its folder, can have such functions."""
-    return bool(_LIBRARY.fullmatch(name))
+    return bool(_LIBRARY.fullmatch(name)) or gloo.is_library(name)
 
 
 @dataclass(frozen=True)
@@ -44,10 +46,24 @@ class Collectives(Wanted):
 
     def wants(self, name: str, path: str, identity: tuple[int, int]) -> bool:
         """Whether a function of such a file is wanted. MPI's come with two names at one address: one is enough."""
+        if gloo.function_of(name):
+            return True
         of = signature_of(name)
         if not of or not is_safe(name) or name.startswith("PMPI_"):
             return False
         return of.library != CUDA or cuda.is_function(name)
+
+    def readable(self, name: str) -> str:
+        """Name of a function in the outputs."""
+        return gloo.function_of(name) or name
+
+    def is_exported(self, path: str, identity: tuple[int, int]) -> bool:
+        """Whether all wanted functions of a file are among those that other files can call."""
+        return gloo.is_library(os.path.basename(path))
+
+    def is_begin(self, name: str) -> bool:
+        """Whether a function is to have a probe at its entry only: those that can throw."""
+        return bool(gloo.function_of(name))
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,14 @@ class Wanted:
         """Name of a function in the outputs."""
         return name
 
+    def is_exported(self, path: str, identity: tuple[int, int]) -> bool:
+        """Whether all wanted functions of a file are among those that other files can call."""
+        return False
+
+    def is_begin(self, name: str) -> bool:
+        """Whether a function is to have a probe at its entry only."""
+        return False
+
     def wants(self, name: str, path: str, identity: tuple[int, int]) -> bool:
         """Whether a function of such a file is wanted."""
         if self._is_asked_for(name, path, identity) and is_safe(name):

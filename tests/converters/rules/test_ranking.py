@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
+from collective_profiles import one_late, profile_of
 from job_profiles import job, stuck
 from processes import crowd, process, profile, threads
 from stallscope.converters.model import Profile, Stack, ThreadTimes
@@ -48,7 +49,7 @@ def judged(of: Profile, has_samples: bool = True) -> Judgement:
 
 def told(judgement: Judgement) -> list[str]:
     """The rules of all that is told."""
-    return [each.rule for each in (*judgement.verdicts, *judgement.still)]
+    return [each.rule for each in (*judgement.steps, *judgement.verdicts, *judgement.still)]
 
 
 # What dominates what.
@@ -201,6 +202,12 @@ ROWS = {
         ["for-others"],
         ["for-others", "busy"],
         lambda: waiting(POLL, (5, 5, "tool", SLEEP, 1000)),
+    ),
+    "it stops ranks in operations, too": Row(
+        lambda: with_quota(profile_of(one_late(last=49)), 5 * SECOND, pid=11),
+        ["quota", "busy", "for-others"],
+        ["late-rank", "quota", "busy", "for-others"],
+        lambda: with_quota(profile_of(one_late(last=51)), 5 * SECOND, pid=11),
     ),
     "their sentences tell of these processes": Row(
         deadlocked,

@@ -9,6 +9,7 @@ import pytest
 from stallscope.tracers.engines.protocol import Request
 from stallscope.tracers.measures.argument_options import ArgumentOptions
 from stallscope.tracers.measures.calls import Calls
+from stallscope.tracers.measures.oncpu import OnCpu
 from stallscope.tracers.measures.protocol import find
 from stallscope.tracers.measures.timeline import Timeline
 from stallscope.tracers.probe_targets.collectives import Collectives, WithCuda
@@ -25,6 +26,8 @@ def test_calls_and_events_are_measured(main: Main, wanted: Collectives, recorded
     calls = [each for each in request.measures if isinstance(each, Calls)]
     assert [(each.wanted, each.arguments) for each in calls] == [(wanted, ArgumentOptions())]
     assert sum(isinstance(each, Timeline) for each in request.measures) == 1
+    samples = find(request.measures, OnCpu)
+    assert samples and samples.one_by_one, "what a rank runs before it comes"
 
 
 def test_without_cuda_and_with_a_timeline(recorded: list[Request], tmp_path: Path) -> None:

@@ -27,6 +27,9 @@ def bit(name: str) -> int:
         ("ncclCommShrink", "COOKIE_MADE_FOURTH"),
         ("ncclCommInitRankScalable", "COOKIE_MADE_FIRST"),
         ("PMPI_Allreduce", ""),
+        ("_ZN4c10d16ProcessGroupGloo7barrierERKNS_14BarrierOptionsE", ""),
+        ("_ZN4c10d16ProcessGroupGlooC1Eii", ""),
+        ("_ZN4c10d16ProcessGroupGloo7enqueueEv", "COOKIE_MADE_SECOND"),
         ("cudaStreamSynchronize", ""),
     ],
 )
@@ -48,6 +51,7 @@ def test_others_are_not(name: str) -> None:
         ("libmpi.so.40", True),
         ("libmpi-5f6e.so.40.30.4", True),
         ("libtorch_cuda.so", True),
+        ("libtorch_cpu.so", True),
         ("libnccl.so.2.txt", False),
         ("libncclx.so", False),
         ("libc.so.6", False),
@@ -91,3 +95,14 @@ def test_a_program_and_a_library_of_the_user_are_looked_into() -> None:
 )
 def test_functions_that_are_wanted(name: str, wanted: bool) -> None:
     assert Collectives().wants(name, "/usr/lib/libx.so", (1, 2)) == wanted
+
+
+def test_functions_that_can_throw_have_no_probe_at_their_return() -> None:
+    barrier = "_ZN4c10d16ProcessGroupGloo7barrierERKNS_14BarrierOptionsE"
+    wanted = Collectives()
+    assert wanted.wants(barrier, "/x", (1, 2)) and wanted.is_begin(barrier)
+    assert wanted.readable(barrier) == "c10d::ProcessGroupGloo::barrier"
+    assert not wanted.is_begin("ncclAllReduce")
+    assert wanted.readable("ncclAllReduce") == "ncclAllReduce"
+    assert wanted.is_exported("/srv/libtorch_cpu.so", (1, 2))
+    assert not wanted.is_exported("/srv/libnccl.so.2", (1, 2)), "they can be linked into a file without being exported"

@@ -94,7 +94,7 @@ def _is_wanted(path: str, name: str, wanted: Wanted) -> bool:
         identity = _NO_FILE
     else:
         identity = status.st_dev, status.st_ino
-    return wanted.wants(name, path, identity)
+    return wanted.wants(name, path, identity) and not wanted.is_begin(name)
 
 
 def _wanted_in(path: str, wanted: Wanted, *, is_program: bool) -> list[str]:
@@ -112,7 +112,8 @@ def _wanted_in(path: str, wanted: Wanted, *, is_program: bool) -> list[str]:
         if is_of_go(elf):
             return []
         wanted.learn(path, identity, lambda: function_names(elf))
-        names = [each.name for each in find_functions(elf, lambda name: wanted.wants(name, path, identity), 0)]
+        found = find_functions(elf, lambda name: wanted.wants(name, path, identity) and not wanted.is_begin(name), 0)
+        names = [each.name for each in found]
     except ElfError:
         return []
     finally:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .....converters.collectives.records import ARGUMENTS, FIELDS, OPEN, CallTable
+from .gloo_calls import joined
 from .open_calls import Open
 
 if TYPE_CHECKING:
@@ -43,15 +44,15 @@ def table(
     began: int,
     lost: int,
 ) -> CallTable:
-    """All calls in the order in which they began, without those that another one of them makes. ``still``: those that
-    go on, each with its arguments, process, life, function and depth."""
+    """All calls in the order in which they began, without those that another one of them makes; for those of Gloo, see
+    `gloo_calls`. ``still``: those that go on, each with its arguments, process, life, function and depth."""
     kept = np.concatenate([*blocks, np.zeros(len(still), RECORD)])
     for row, (call, rest) in zip(kept[len(kept) - len(still) :], still, strict=True):
         *arguments, pid, life, function, level = rest
         row["began"], row["ended"], row["arguments"] = call.began, OPEN, arguments
         row["pid"], row["life"], row["function"], row["level"], row["tid"] = pid, life, function, level, call.tid
         row["blocked"], row["runnable"], row["ustack"] = call.blocked, call.runnable, call.ustack
-    kept = kept[kept["level"] == 0]
+    kept = joined(kept[kept["level"] == 0], named)
     found = np.zeros(len(kept), np.dtype(list(FIELDS)))
     for name in found.dtype.names or ():
         found[name] = kept[name]

@@ -96,8 +96,9 @@ class CallsCollector(Summed):
     """Adds up calls by place and function, in the kernel."""
 
     name = Calls.name
-    PROBES = ("calls_session", "calls_enter", "calls_return")
-    """Programs at functions: for entry and return, for the entry, for the return."""
+    PROBES, BEGIN = ("calls_session", "calls_enter", "calls_return"), "calls_begin"
+    """Programs at functions: for entry and return, for the entry, for the return; for functions with a probe at their
+    entry only."""
     programs = SCHEDULER
     entries = "new_calls"
     table = "call_times"
@@ -145,10 +146,12 @@ class CallsCollector(Summed):
 
     @property
     def placed(self) -> tuple[str, ...]:  # type: ignore[override]
-        return self.PROBES[:1] if self.way is Way.SESSION else self.PROBES[1:]
+        begin = (self.BEGIN,) if self._arguments.is_on else ()
+        return (*(self.PROBES[:1] if self.way is Way.SESSION else self.PROBES[1:]), *begin)
 
     def attach_types(self) -> Mapping[str, int]:
-        return dict.fromkeys(self.placed, self.way.attach_type) if self.way.attach_type else {}
+        types = {name: (Way.MULTI if name == self.BEGIN else self.way).attach_type for name in self.placed}
+        return types if self.way.attach_type else {}
 
     def knobs(self) -> Mapping[str, int]:
         return {"measure_calls": 1, **self._recorded.knobs(), **self._arguments.knobs(), **self._slow.knobs()}
@@ -186,7 +189,7 @@ class CallsCollector(Summed):
     def attach(self, loaded: Object, suffix: str) -> list[Link]:
         """The probes on functions come when files are mapped."""
         both, enter, end = (name + suffix for name in self.PROBES)
-        self.probed = Probed(loaded, self.way, (both, enter, end), self.wanted)
+        self.probed = Probed(loaded, self.way, (both, enter, end), self.wanted, self.BEGIN + suffix)
         return [self.probed]
 
     def mapped(self, pid: int, mapping: MappedFile) -> None:

@@ -1,4 +1,4 @@
-"""Memory of communicators that were there before the trace: see `converters.collectives.evidence`.
+"""Memory of communicators that were there before the trace: see `converters.collectives.evidence`, and `numbered`.
 
 It is read when the first call of one is seen: when the trace ends, its process may have ended. Its address may be that
 of another one later, which is read by itself."""
@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from .....converters.collectives import numbered
 from .....converters.collectives.communicators import endpoints
 from .....converters.collectives.evidence import candidates
 from .....converters.collectives.meetings import Member
+from .....converters.collectives.numbered import numbers
 from .....converters.collectives.records import CallTable
-from .....converters.collectives.signatures import COLLECTIVE, ENDS, MAKES, NCCL, signature_of
+from .....converters.collectives.signatures import COLLECTIVE, ENDS, GLOO, MAKES, NCCL, signature_of
 from ....outside.reads import Memory
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .....converters.collectives.evidence import Candidates
+    from .....converters.collectives.numbered import Number
     from .....converters.collectives.signatures import Signature
 
 BYTES = 2 << 20
@@ -32,10 +35,11 @@ _MOST = 256
 
 
 class CommunicatorMemory:
-    """Memory of NCCL's communicators whose making tells no id."""
+    """Memory of NCCL's communicators whose making tells no id, and of Gloo's groups."""
 
     def __init__(self) -> None:
         self._found: dict[Member, Candidates] = {}
+        self._numbers: dict[Member, dict[int, Number]] = {}
         self._seen: set[Member] = set()
         """Communicators that were read, or that were made with an id."""
         self._before: Counter[tuple[int, int]] = Counter()
@@ -52,13 +56,19 @@ class CommunicatorMemory:
             if of := known[int(row["function"])]:
                 self._change(of, row)
         for number, of in known.items():
-            if of and of.kind == COLLECTIVE and of.library == NCCL:
+            if of and of.kind == COLLECTIVE and of.library in (NCCL, GLOO):
                 mine = rows[rows["function"] == number]
-                self._read(map(self._member, mine["pid"].tolist(), mine["arguments"][:, of.comm].tolist()))
+                found = map(self._member, mine["pid"].tolist(), mine["arguments"][:, of.comm].tolist())
+                if of.library == NCCL:
+                    self._read(found)
+                else:
+                    self._read_groups(found)
 
     def _change(self, of: Signature, row: np.void) -> None:
         """Another communicator is at the address from now on, or none."""
-        at = int(row["pid"]), int(row["made"] if of.kind == MAKES else row["arguments"][of.comm])
+        # Those of Gloo are made at an address that is given.
+        made = row["arguments"][of.made] if of.library == GLOO else row["made"]
+        at = int(row["pid"]), int(made if of.kind == MAKES else row["arguments"][of.comm])
         self._before[at] += 1
         if of.kind == MAKES and of.id >= 0:
             self._seen.add(self._member(*at))
@@ -70,22 +80,27 @@ class CommunicatorMemory:
         """The table with all that was read; those are read now that have only calls that go on."""
         unknown = [each for each in endpoints(table) if not each.identity and each.library == NCCL and not each.ended]
         self._read(each.member for each in unknown if each.member == self._member(each.pid, each.address))
-        return replace(table, memory=self._found)
+        return replace(table, memory=self._found, numbers=self._numbers)
 
     def _read(self, members: Iterable[Member]) -> None:
         for each in members:
             if each in self._seen or len(self._found) >= _MOST:
                 continue
             self._seen.add(each)
-            if data := _first_bytes(each.pid, each.comm):
+            if data := _first_bytes(each.pid, each.comm, BYTES):
                 self._found[each] = candidates(data)
 
+    def _read_groups(self, members: Iterable[Member]) -> None:
+        for each in members:
+            if each not in self._numbers and len(self._numbers) < _MOST:
+                self._numbers[each] = numbers(_first_bytes(each.pid, each.comm, numbered.BYTES))
 
-def _first_bytes(pid: int, address: int) -> bytes:
+
+def _first_bytes(pid: int, address: int, size: int) -> bytes:
     """The first bytes, up to the first page that is not there; none if the process has ended."""
     memory = Memory(pid)
     try:
-        (data,) = memory.read_some([(address, BYTES)])
+        (data,) = memory.read_some([(address, size)])
     except OSError:
         return b""
     finally:

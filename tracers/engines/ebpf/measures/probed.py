@@ -67,8 +67,12 @@ class _Kept(NamedTuple):
 class Probed(Link):
     """The probes. As a link: closed when the trace ends."""
 
-    def __init__(self, loaded: Object, way: Way, programs: tuple[str, str, str], wanted: Wanted) -> None:
+    def __init__(
+        self, loaded: Object, way: Way, programs: tuple[str, str, str], wanted: Wanted, begin: str = ""
+    ) -> None:
+        """``begin``: the program for functions whose entry only has a probe."""
         super().__init__(0)
+        self._begin = begin
         self._loaded, self._way, self._programs, self._wanted = loaded, way, programs, wanted
         self._links: list[Link] = []
         self.keeps = False
@@ -166,7 +170,7 @@ class Probed(Link):
             return self._wanted.wants(name, path, identity)
 
         self._wanted.learn(path, identity, lambda: function_names(elf))
-        found = find_functions(elf, wanted, CODE)
+        found = find_functions(elf, wanted, CODE, exported=self._wanted.is_exported(path, identity))
         if is_program and not elf.is_64:
             self._narrow.append(path)
         if not found:
@@ -197,13 +201,22 @@ class Probed(Link):
         first = len(self.functions)
         placed = (self._placed(function, path, number, bits) for number, (function, bits) in enumerate(fits, first))
         probes, places = zip(*placed, strict=True)
-        attached = attach_possible(self._loaded, self._way, self._programs, fd, places)
-        self._links += attached.links
-        if self.keeps:
-            self._kept.append(_Kept(os.dup(fd), path, places, attached.links))
+        refused: dict[Place, int] = {}
+        begins = [self._wanted.is_begin(function.name) for function, _ in fits]
+        if both := tuple(place for place, is_one in zip(places, begins, strict=True) if not is_one):
+            attached = attach_possible(self._loaded, self._way, self._programs, fd, both)
+            self._links += attached.links
+            refused |= attached.refused
+            if self.keeps:
+                self._kept.append(_Kept(os.dup(fd), path, both, attached.links))
+        if entries := [place for place, is_one in zip(places, begins, strict=True) if is_one]:
+            way = Way.MULTI if self._way is Way.SESSION else self._way
+            attached = attach_possible(self._loaded, way, ("", self._begin, ""), fd, entries)
+            self._links += attached.links
+            refused |= attached.refused
         self.functions += probes
         for i, place in enumerate(places, first):
-            if error := attached.refused.get(place):
+            if error := refused.get(place):
                 self._refused.setdefault(path, {}).setdefault(error, []).append(i)
 
     def leave(self, functions: Collection[int]) -> None:

@@ -44,6 +44,11 @@ class RecordedArguments:
         self._open: dict[tuple[int, int, int], tuple[int, ...]] = {}
         """Arguments of calls that had not returned, by thread, depth and begin."""
 
+    @property
+    def is_on(self) -> bool:
+        """Whether calls are kept."""
+        return self._options is not None
+
     def knobs(self) -> Mapping[str, int]:
         """Knobs as those of a `Collector`; so are the following."""
         return {"record_call_arguments": 1} if self._options else {}
