@@ -41,6 +41,8 @@ class CallTable:
     """ns from the beginning of the trace up to which all calls are here; None: to its end."""
     memory: Mapping[Member, Array] = field(default_factory=dict)
     """Words of the memory of communicators that were made before: see `evidence.candidates`."""
+    watched: frozenset[int] = frozenset()
+    """Processes in which all functions of these names that they have loaded are watched, by pid."""
 
 
 def empty() -> Array:

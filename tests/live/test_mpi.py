@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -118,3 +119,45 @@ def test_a_rank_that_does_not_come(case: str, told: str, tmp_path: Path) -> None
         assert "is stopped" in first
     (found,) = load(tmp_path / "x.pb.gz").collectives
     assert found.meetings == CALLS // 2 + (case == "other")
+
+
+def fails(workload: Workload) -> None:
+    """Lets ranks begin, and returns when the one that fails rests: in its steps, it wakes up every 2 ms."""
+    workload.release()
+    seen = [(-1, "")]
+    while seen[-1] != seen[-2:][0] or seen[-1][1] not in "ST" or len(seen) < 3:
+        time.sleep(0.3)
+        status = dict(
+            line.split(":", 1) for line in Path(f"/proc/{workload.pids[LATE]}/status").read_text().splitlines()
+        )
+        seen.append((int(status["voluntary_ctxt_switches"]), status["State"].split()[0]))
+
+
+@pytest.mark.parametrize("case", ["missing", "stopped"])
+def test_a_trace_that_begins_after_the_hang(case: str, tmp_path: Path) -> None:
+    """The others poll, as they do all the time: that they came out no more is told by their calls."""
+    with ranks(case) as workload:
+        fails(workload)
+        summary = answered(workload, tmp_path, "-d", 3, release=False)
+        pid = workload.pids[LATE]
+    first = summary["answer"][0]
+    does = r"asleep in all_reduce → forgets → nanosleep" if case == "missing" else "stopped"
+    told = (
+        "3 of 4 ranks of mpi_ranks have been in train → all_reduce → P?MPI_Allreduce since before the trace began, for "
+    )
+    told += rf".* s, polling on a core; rank {LATE} \(pid {pid}\) is not in it: .* of its time, it is {does}"
+    assert re.match(told, first), first
+    assert {each.pid: each.calls for each in load(tmp_path / "x.pb.gz").watched} == dict.fromkeys(workload.pids, 0)
+
+
+@pytest.mark.parametrize(("case", "calls"), [("tight", 1_000_000), ("pauses", CALLS)])
+def test_ranks_that_poll_and_go_on(case: str, calls: int, tmp_path: Path) -> None:
+    """One job does nothing but all-reduce, the ranks of the other one poll for 2 s in each: neither stands still."""
+    with ranks(case, calls=calls) as workload:
+        workload.release()
+        time.sleep(1)  # the trace begins in the middle
+        summary = answered(workload, tmp_path, "-d", 5, release=False)
+    assert not any("since before the trace" in each or "stand still" in each for each in summary["answer"])
+    watched = load(tmp_path / "x.pb.gz").watched
+    assert [each.pid for each in watched] == sorted(workload.pids)
+    assert all(each.calls for each in watched)

@@ -309,7 +309,8 @@ class CallsCollector(Summed):
         return self._recorded.finish(self._name, self._open)
 
     def collectives(self, ended: Ended) -> CallTable | None:
-        return self._arguments.finish(self._open, ended.began, self.leaving.first if self.leaving else 0)
+        users = self.probed.users(self._arguments.keeps) if self.probed else frozenset[int]()
+        return self._arguments.finish(self._open, ended.began, self.leaving.first if self.leaving else 0, users)
 
     def is_needed(self, function: int) -> bool:
         """Whether a function's calls are asked for one by one, with their arguments: without one, others tell less."""
