@@ -29,9 +29,9 @@ BPF_OBJECT := bpf/stallscope.bpf.o
 CARRIED := tracers/kernel/carried
 BPF_CFLAGS := -g -O2 -Wall -Werror -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Ibpf/include
 
-WORKLOAD_PARTS := workload held_device libdemo_cuda libcuda libcudart libnccl libnvidia_ml libshares many_library cuda_calls call_storm nccl_ranks mpi_ranks topk_ranks
+WORKLOAD_PARTS := workload held_device libdemo_cuda libcuda libcudart libnccl libnvidia_ml libshares many_library cuda_calls call_storm nccl_ranks nccl_storm mpi_ranks topk_ranks
 WORKLOADS := $(filter-out $(WORKLOAD_PARTS),$(patsubst tests/workloads/%.c,%,$(wildcard tests/workloads/*.c)))
-STANDINS := $(addprefix build/workloads/,libcuda.so.1 libcudart.so.12 libnvidia-ml.so.1 libnccl.so.2 cuda_calls cuda_late cuda_static call_storm nccl_ranks nvidia/topk_ranks)
+STANDINS := $(addprefix build/workloads/,libcuda.so.1 libcudart.so.12 libnvidia-ml.so.1 libnccl.so.2 cuda_calls cuda_late cuda_static call_storm nccl_ranks nccl_storm nvidia/topk_ranks)
 WORKLOAD_FILES := $(WORKLOADS:%=build/workloads/%) build/workloads/libdemo_cuda.so build/workloads/libshares.so $(STANDINS)
 # What only tests need: it takes compilers of their own, and more time.
 TEST_WORKLOADS := $(addprefix build/workloads/,cpp_frames rust_frames exec_chain_other many/.made mpi_ranks)
@@ -234,7 +234,7 @@ build/workloads/libnccl.o: WORKLOAD_CFLAGS := -std=gnu11 $(UNWIND_CFLAGS)
 build/workloads/libnccl.so.2: build/workloads/libnccl.o
 	gcc -pthread -shared -Wl,-soname,$(@F) -o $@ $<
 
-build/workloads/nccl_ranks: build/workloads/nccl_ranks.o build/workloads/workload.o build/workloads/libnccl.so.2 build/workloads/libcuda.so.1 build/workloads/libcudart.so.12
+build/workloads/nccl_ranks build/workloads/nccl_storm: build/workloads/%: build/workloads/%.o build/workloads/workload.o build/workloads/libnccl.so.2 build/workloads/libcuda.so.1 build/workloads/libcudart.so.12
 	gcc -pthread -Wl,-z,lazy -o $@ $(filter %.o,$^) build/workloads/libnccl.so.2 build/workloads/libcudart.so.12 -Wl,--disable-new-dtags,-rpath,'$$ORIGIN'
 
 build/workloads/cuda_late.o: tests/workloads/cuda_calls.c Makefile | packages-build

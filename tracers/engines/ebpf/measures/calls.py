@@ -326,6 +326,7 @@ class CallsCollector(Summed):
     def losses(self) -> Mapping[str, int]:
         lost = {kind: number - self._lost_before[kind] for kind, number in self._lost.items()}
         lost[NOT_LOOKED_INTO] = len(self.probed.problems) if self.probed else 0
+        lost |= self._arguments.losses()
         refused = len(self.probed.functions) - len(self.probed.probes()) if self.probed else 0
         return lost | ({WITHOUT_PROBE: refused} if refused else {})
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from .bulk_ring import BulkRing
     from .communicator_memory import CommunicatorMemory
 
+WITHOUT_ARGUMENTS = "arguments of collectives"
+"""Kind of loss."""
 _OPEN_CALLS = 1 << 14
 """Calls that can be open at a time."""
 _KEPT = struct.Struct("<Q8Q4I")
@@ -114,6 +116,10 @@ class RecordedArguments:
         if until:
             found = replace(found, calls=found.calls[found.calls["began"] < until - began], until=until - began)
         return self._memory.of(found) if self._memory else found
+
+    def losses(self) -> Mapping[str, int]:
+        """Number of calls whose arguments are missing, by kind; nothing without options."""
+        return {WITHOUT_ARGUMENTS: self._lost} if self._options else {}
 
     def remarks(self) -> Iterator[str]:
         if self._dropped:
