@@ -29,12 +29,12 @@ BPF_OBJECT := bpf/stallscope.bpf.o
 CARRIED := tracers/kernel/carried
 BPF_CFLAGS := -g -O2 -Wall -Werror -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Ibpf/include
 
-WORKLOAD_PARTS := workload held_device libdemo_cuda libcuda libcudart libnccl libnvidia_ml libshares many_library cuda_calls call_storm nccl_ranks topk_ranks
+WORKLOAD_PARTS := workload held_device libdemo_cuda libcuda libcudart libnccl libnvidia_ml libshares many_library cuda_calls call_storm nccl_ranks nccl_storm mpi_ranks topk_ranks
 WORKLOADS := $(filter-out $(WORKLOAD_PARTS),$(patsubst tests/workloads/%.c,%,$(wildcard tests/workloads/*.c)))
-STANDINS := $(addprefix build/workloads/,libcuda.so.1 libcudart.so.12 libnvidia-ml.so.1 libnccl.so.2 cuda_calls cuda_late cuda_static call_storm nccl_ranks nvidia/topk_ranks)
+STANDINS := $(addprefix build/workloads/,libcuda.so.1 libcudart.so.12 libnvidia-ml.so.1 libnccl.so.2 cuda_calls cuda_late cuda_static call_storm nccl_ranks nccl_storm nvidia/topk_ranks)
 WORKLOAD_FILES := $(WORKLOADS:%=build/workloads/%) build/workloads/libdemo_cuda.so build/workloads/libshares.so $(STANDINS)
 # What only tests need: it takes compilers of their own, and more time.
-TEST_WORKLOADS := $(addprefix build/workloads/,cpp_frames gloo_ranks rust_frames exec_chain_other many/.made)
+TEST_WORKLOADS := $(addprefix build/workloads/,cpp_frames gloo_ranks rust_frames exec_chain_other many/.made mpi_ranks)
 # Frame pointers: see tests/workloads/README.md.
 WORKLOAD_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -pthread -fPIC -fvisibility=hidden \
 	-fno-omit-frame-pointer -fno-optimize-sibling-calls
@@ -234,7 +234,7 @@ build/workloads/libnccl.o: WORKLOAD_CFLAGS := -std=gnu11 $(UNWIND_CFLAGS)
 build/workloads/libnccl.so.2: build/workloads/libnccl.o
 	gcc -pthread -shared -Wl,-soname,$(@F) -o $@ $<
 
-build/workloads/nccl_ranks: build/workloads/nccl_ranks.o build/workloads/workload.o build/workloads/libnccl.so.2 build/workloads/libcuda.so.1 build/workloads/libcudart.so.12
+build/workloads/nccl_ranks build/workloads/nccl_storm: build/workloads/%: build/workloads/%.o build/workloads/workload.o build/workloads/libnccl.so.2 build/workloads/libcuda.so.1 build/workloads/libcudart.so.12
 	gcc -pthread -Wl,-z,lazy -o $@ $(filter %.o,$^) build/workloads/libnccl.so.2 build/workloads/libcudart.so.12 -Wl,--disable-new-dtags,-rpath,'$$ORIGIN'
 
 build/workloads/cuda_late.o: tests/workloads/cuda_calls.c Makefile | packages-build
@@ -283,6 +283,10 @@ build/workloads/gloo_ranks: build/workloads/gloo_ranks.o build/workloads/workloa
 # The system's own compiler, whose standard library has no frame pointers, where there is one.
 build/workloads/rust_frames: tests/workloads/rust_frames.rs Makefile | packages-test
 	$(firstword $(wildcard /usr/bin/rustc) rustc) --edition 2021 -C opt-level=2 -g -D warnings -o $@ $<
+
+# Of a real MPI, whose compiler knows where its headers and libraries are.
+build/workloads/mpi_ranks: tests/workloads/mpi_ranks.c build/workloads/workload.o Makefile | packages-test
+	mpicc $(WORKLOAD_CFLAGS) -MMD -MP -MF $@.d -Wl,-z,lazy -o $@ $(filter %.c %.o,$^)
 
 build/workloads/exec_chain_other.o: tests/workloads/exec_chain.c Makefile | packages-build
 	@mkdir -p $(@D)

@@ -10,6 +10,7 @@ build) packages=(clang llvm 'libbpf1|libbpf1t64' libbpf-dev 'libelf1|libelf1t64'
 lint) packages=(clang-format) ;;
 test)
 	packages=('?chromium' fonts-dejavu-core 'linux-perf|linux-tools-generic' elfutils debuginfod gdb strace g++ rustc iproute2)
+	packages+=(openmpi-bin libopenmpi-dev)
 	packages+=('?redis-tools' '?graphviz' '?musl-tools' '?gcc-multilib' '?golang-go' '?python3-bpfcc')
 	;;
 bench)

@@ -8,10 +8,13 @@ from typing import NamedTuple
 
 from collective_calls import MS, STREAM, SYNC, Table, told
 from collective_profiles import MEETINGS, one_late, pair, profile_of
+from job_profiles import polling_ranks
 from stallscope.converters.collectives.told import Trace
 from stallscope.converters.model.collectives import Collectives
 from stallscope.converters.rules.late_rank import LateRank, find
+from stallscope.converters.rules.standing_ranks import standing_in
 from stallscope.converters.summary.judging import read
+from summary_profiles import EXE, SLEEP, user
 
 
 class Pin(NamedTuple):
@@ -75,12 +78,19 @@ def by_chance(probability: float) -> bool:
     return found is not None and found.late is not None
 
 
+def polls_elsewhere(share: float) -> bool:
+    """Whether a rank that polls is not told to stand if it is blocked elsewhere for so much of its time."""
+    made = polling_ranks({(*user(EXE, "main"), *user(None, "MPI_Allreduce")): 100}, waits=SLEEP, waited=share)
+    return standing_in(read(made).facts, 100) is None
+
+
 PINS = {
     "LATE_BEYOND": (Pin(2.9, 3.1, beyond),),
     "LATE_BY_CHANCE": (Pin(0.00095, 0.00108, by_chance),),
     "LATE_MOSTLY": (Pin(0.49, 0.51, mostly),),
     "LATE_OF_TWO": (Pin(0.79, 0.81, of_two),),
     "MEETINGS": (Pin(9, 10, meet),),
+    "POLLS_ELSEWHERE": (Pin(0.0099, 0.0101, polls_elsewhere),),
     "STANDS_LEAST": (Pin(0.49, 0.51, stands_for),),
     "STANDS_STILL": (Pin(4.9, 5.1, stands),),
 }

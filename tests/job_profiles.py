@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from stallscope.converters.model import Profile
+from stallscope.converters.model import Profile, Sample, Stack, ValueType
+from stallscope.converters.model.collectives import Watched
 from stallscope.converters.model.origins import ENVIRONMENT, Ancestor, ProcessOrigin
 from stallscope.converters.model.processes import ProcessTimes
 from summary_profiles import EXE, LIBC, SECOND, SLEEP, Tracee, empty, kernel, user
@@ -70,6 +71,32 @@ def stuck(ranks: int = 4, out: int = 1, *, size: int = 0) -> Profile:
         each = rank(made, 100 + number, number, 0.9 if number == out else 0.0, size=size or ranks, meets=1)
         if number == out:
             each.run(TEN // 100)
+    return made
+
+
+def polling_ranks(
+    samples: Mapping[Stack, int], ranks: int = 2, *, waits: Stack = (), waited: float = 0.05, calls: int = 0
+) -> Profile:
+    """A job of which rank 1 sleeps again and again, and the others run, with so many samples in each stack.
+
+    ``waits``: they are blocked there for a share of the time, in many waits. ``calls``: of each, as the trace saw."""
+    made = stuck(ranks)
+    made.value_types = [ValueType("wall", "nanoseconds"), *made.value_types[1:], ValueType("samples", "count")]
+    made.samples = [each._replace(values=(*each.values, 0)) for each in made.samples if each.label("pid") == 101]
+    for times in made.threads:
+        made.watched.append(Watched(times.pid, calls))
+        if times.pid == 101:
+            continue
+        blocked = round(waited * TEN) if waits else 0
+        labels = [("pid", times.pid), ("process", "train"), ("thread", "train"), ("tid", times.tid)]
+        times.blocked, times.on_cpu = ({"interruptible": blocked} if blocked else {}), TEN - blocked
+        if blocked:
+            given = tuple(sorted([*labels, ("state", "interruptible")]))
+            made.samples.append(Sample(waits, (blocked, 100, 1, blocked // 100, 0), given))
+        for stack, number in samples.items():
+            weight = times.on_cpu * number // sum(samples.values())
+            given = tuple(sorted([*labels, ("state", "running")]))
+            made.samples.append(Sample(stack, (weight, 0, 0, 0, number), given))
     return made
 
 

@@ -234,7 +234,10 @@ def _features(calls: Array, names: Sequence[str]) -> NDArray[np.int64]:
                     values = np.where(at_root, arguments[rows, (of.root_count, of.root_type)[column - 1]], values)
                 if place == of.type and of.library == MPI:
                     values = np.where(values >> 32, 0, values)  # it is an address, which differs by process
-                found[rows, column] = values if column == 1 else values & _INT
+                if column == 1:  # MPI's is an int: what is in the upper half of a register is no part of it
+                    found[rows, column] = values.astype(np.int32) if of.library == MPI else values
+                else:
+                    found[rows, column] = values & _INT
     return found
 
 

@@ -46,6 +46,8 @@ class CallTable:
     """Words of the memory of communicators that were made before: see `evidence.candidates`."""
     numbers: Mapping[Member, Mapping[int, Number]] = field(default_factory=dict)
     """Numbers in the memory of groups of Gloo that were made before: see `numbered.numbers`."""
+    watched: frozenset[int] = frozenset()
+    """Processes in which all functions of these names that they have loaded are watched, by pid."""
 
 
 def empty() -> Array:

@@ -18,6 +18,7 @@ __all__ = [
     "MEETINGS_SHOWN",
     "MOST_RANKS",
     "PAIRS_FIT",
+    "POLLS_ELSEWHERE",
     "PROCESSES_FIT",
     "RANKS_APART",
     "RANKS_OUTSIDE",
@@ -37,6 +38,8 @@ RANKS_APART = Limit(64, "calls", "Ranks are not further apart where a trace begi
 # When ranks stand still.
 STANDS_STILL = Threshold(5, "times the longest step", "A collective that takes no longer may still end by itself.")
 STANDS_LEAST = Threshold(0.5, "seconds", "A rank that is late for less has not stopped.")
+
+POLLS_ELSEWHERE = Threshold(0.01, "share of its time", "A library that polls waits for its own locks now and then.")
 
 # Who is late.
 MEETINGS = Threshold(10, "meetings", "Fewer show no rank that is always late.")

@@ -76,6 +76,8 @@ class Beside(NamedTuple):
     slices: Mapping[Thread, ThreadSlices] = {}
     """Times by slices of the trace, by thread; those of several of a process have 0 as their thread."""
     collectives: Sequence[Collectives] = ()
+    watched: Mapping[int, int] = {}
+    """Number of calls of communication libraries, by pid, of processes whose calls were all seen."""
 
 
 class Facts:
@@ -107,6 +109,7 @@ class Facts:
         self._processes = {thread: name_pattern(times.process) for thread, times in threads.items()}
         self._names = {thread: thread_pattern(of.thread, thread[0] == thread[1]) for thread, of in threads.items()}
         by_pid = {thread[0]: name for thread, name in self._processes.items()}
+        self.watched = beside.watched
         self.collectives = tuple(with_names(each, by_pid, self.ranks) for each in beside.collectives)
         self.process_names = {self.process_of(thread) for thread in self.own}
         self.at_work = self._pids_at_work()

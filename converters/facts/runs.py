@@ -38,6 +38,8 @@ class Run(NamedTuple):
     """Work of the kernel there to get memory: `AT_LIMIT`, `FREES`, `SWAPS`; "" if it is nothing of these."""
     job: str = ""
     """The part of a training job, as in `waits.Wait`: it asks again and again whether it may go on."""
+    operation: str = ""
+    """The function of the library for that, or ``gpu``; "" if there is none, or if it is a script's."""
 
 
 @dataclass(slots=True)
@@ -88,8 +90,8 @@ class _Places:
         if found is None:
             # What a preempted thread was in is what it ran.
             wait = self._waits.of(stack, PREEMPTED)
-            site, job = hot_site(stack, self._sites), self._waits.job(stack)
-            run = Run(site, wait.call, wait.gpu, _memory(stack), job)
+            site, (job, operation) = hot_site(stack, self._sites), self._waits.job(stack)
+            run = Run(site, wait.call, wait.gpu, _memory(stack), job, operation or wait.gpu)
             found = self._known[id(stack)] = run, functions(stack)
         return found
 

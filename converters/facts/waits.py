@@ -117,9 +117,10 @@ class Waits:
         """Wait of a thread in this state (`model.states`). ``stack``: outermost frame first, without wakers."""
         return self.at(self._stacks.of(stack), state)
 
-    def job(self, stack: Stack) -> str:
-        """See `Wait.job`: of a thread that runs there, too."""
-        return _below(self._stacks.of(stack)).job()
+    def job(self, stack: Stack) -> tuple[str, str]:
+        """See `Wait.job`: of a thread that runs there, too; and the library's function that tells, if it is one."""
+        below = _below(self._stacks.of(stack))
+        return below.job(), below.operation()
 
     def at(self, parts: Parts, state: str) -> Wait:
         """Wait of a stack in parts."""
@@ -232,6 +233,12 @@ class _Below(NamedTuple):
             if (COLLECTIVE_SCRIPTS if place else COLLECTIVES).fullmatch(place or each.label):
                 return COLLECTIVE
         return COLLECTIVE if any(each.meets for each in self.own) else ""
+
+    def operation(self) -> str:
+        """Innermost function of a communication library in which ranks wait for others; "" if there is none."""
+        of_library = (each.label for each in reversed(self.library) if not _script(each))
+        of_own = (each.label for each in reversed(self.own) if each.meets)
+        return next((label for label in (*of_library, *of_own) if COLLECTIVES.fullmatch(label)), "")
 
     def _is_for_all(self) -> bool:
         """See `Wait.for_all`."""

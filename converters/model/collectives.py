@@ -101,6 +101,15 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
+class Watched:
+    """A process of which a trace has seen all calls of the functions of its communication libraries."""
+
+    pid: int
+    calls: int
+    """Calls that began, in all of its threads; those that only ask for a state are left out."""
+
+
+@dataclass(frozen=True, slots=True)
 class Collectives:
     """One communicator. Ranks are in their order, or, if that is not known, in that of their process ids."""
 

@@ -22,7 +22,7 @@ OF_THREADS = (
 """Accounts, and what samples refer to: they stay when samples are left out."""
 OF_SAMPLES = (
     *("calls", "shared", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil"),
-    *("steps", "found_steps", "collectives"),
+    *("steps", "found_steps", "collectives", "watched"),
 )
 """Names of the parts that were measured beside the samples: of no use without all samples."""
 NAMES = (*OF_THREADS, *OF_SAMPLES)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .asked_values import AskedValues
 from .call_ioctls import CallIoctls
 from .calls import CallTimes
-from .collectives import Collectives
+from .collectives import Collectives, Watched
 from .copies import Copies
 from .critical import CriticalPath
 from .details import Details
@@ -91,6 +91,8 @@ class Profile:
     """Steps that nobody named, see `Steps.found`; empty if they were not looked for."""
     collectives: list[Collectives] = field(default_factory=list)
     """Communicators whose ranks meet; dropped when samples are left out."""
+    watched: list[Watched] = field(default_factory=list)
+    """Processes whose calls of communication libraries were all seen; dropped when samples are left out."""
     scheduling: Scheduling | None = None
     """The scheduler's events, if recorded; dropped when the samples are changed."""
     calls: list[CallTimes] = field(default_factory=list)

@@ -22,6 +22,7 @@ def stuck_ranks(found: StuckRanks, length: int) -> str:
         f"{whole[:1].upper()}{whole[1:]} {plural(traced, 'rank')} of {found.process} {be} been in {where} since before"
     )
     text += f" the trace began, for {duration(length)}"
+    text += ", polling on a core" if found.polls else ""
     text += ", waiting for the GPU" if found.for_gpu else ""
     rest = [*_others(found.others), *_outside(found.outside), *_maybe(found.maybe), *_missing(found.missing)]
     if not rest:

@@ -7,6 +7,7 @@ from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
 from ..model.call_ioctls import CallIoctls
+from ..model.collectives import Watched
 from ..model.copies import Copies
 from ..model.neighbours import Neighbour
 from ..model.pressure import CoreThread, Interrupts, Pressure
@@ -14,7 +15,7 @@ from ..model.pressure import CoreThread, Interrupts, Pressure
 MOST = 1 << 64
 """Numbers stay below this: what is divided fits into a float."""
 
-Flat = TypeVar("Flat", CallIoctls, Copies, Neighbour, Pressure, Interrupts, CoreThread)
+Flat = TypeVar("Flat", CallIoctls, Copies, Neighbour, Pressure, Interrupts, CoreThread, Watched)
 """Dataclasses whose fields are texts, numbers and truth values."""
 
 

@@ -4,11 +4,12 @@ It is one JSON object with ``version``, ``title``, ``host``, ``lost``, ``threads
 ``processes`` (those of ProcessTimes, except the script and the ranks; omitted if there are none), ``calls`` and
 ``shared`` (those of CallTimes and SharedCall, its dictionaries as lists; omitted if there are none), ``call_ioctls``,
 ``copies``, ``answers``, ``locks``, ``file_locks``, ``gil``, ``neighbours``, ``objects``, ``group_limits``,
-``origins``, ``slices``, ``pressure``, ``interrupts``, ``core_threads``, ``gpus``, ``steps``, ``found_steps`` and
-``collectives`` (those of CallIoctls, Copies, AskedValues, LockTimes, FileLock, GilTimes, Neighbour, WaitObject,
-GroupLimit, ProcessOrigin, ThreadSlices, Pressure, Interrupts, CoreThread, Gpu, Steps and Collectives; omitted if there
-are none), ``scripts`` and ``ranks`` (one per process; omitted if there are none), ``lives`` (of threads and of
-processes: the index, and the fields with a default, of those that have other values; omitted if none has), ``display``
+``origins``, ``slices``, ``pressure``, ``interrupts``, ``core_threads``, ``gpus``, ``watched``, ``steps``,
+``found_steps`` and ``collectives`` (those of CallIoctls, Copies, AskedValues, LockTimes, FileLock, GilTimes, Neighbour,
+WaitObject, GroupLimit, ProcessOrigin, ThreadSlices, Pressure, Interrupts, CoreThread, Gpu, Watched, Steps and
+Collectives; omitted if there are none), ``scripts`` and ``ranks`` (one per process; omitted if there are none),
+``lives`` (of threads and of processes: the index, and the fields with a default, of those that have other values;
+omitted if none has), ``display``
 (how the answer was shown; omitted if it was not), ``value_types`` (``[name, unit, aggregate, label key]``, the key ""
 for a sum), ``generated`` (the comments for people, which load() removes again), ``remarks`` (those of the comments
 that are codes, with their places; omitted if there are none), ``made_in`` (where threads were created: ``places``,
@@ -30,6 +31,7 @@ from ..base.errors import StallscopeError
 from ..model import Profile, ThreadTimes, ValueType
 from ..model.call_ioctls import CallIoctls
 from ..model.calls import BUCKETS, CallTimes
+from ..model.collectives import Watched
 from ..model.copies import Copies
 from ..model.neighbours import Neighbour
 from ..model.pressure import ALL, KINDS, RESOURCES, CoreThread, Interrupts, Pressure
@@ -57,6 +59,7 @@ _PREFIX, _VERSION = "stallscope:", 1
 _PLAIN = (
     *("calls", "call_ioctls", "copies", "answers", "locks", "file_locks", "gil"),
     *("neighbours", "objects", "group_limits", "origins", "slices", "pressure", "interrupts", "core_threads", "gpus"),
+    *("watched",),
 )
 _SLACK = 10**9
 """Nanoseconds that a thread may have done beyond twice its time."""
@@ -372,5 +375,6 @@ _LISTS: dict[str, Callable[[Any], Any]] = {
     "steps": steps.decoded,
     "found_steps": steps.decoded_found,
     "collectives": collectives.decoded,
+    "watched": partial(checks.flat, Watched),
 }
 """Readers of the entries of each list of a profile."""

@@ -1,26 +1,27 @@
 """Ranks of a job stand in a collective operation for all of the trace, to which others of them have not come.
 
-Their main threads did not move once: they wait there since before the trace began. For a hang that one looks at when it
-is there, or a rank that is late by more than the trace takes.
+Their main threads did not move once, or poll there and made no call: they wait there since before the trace began. For
+a hang that one looks at when it is there, or a rank that is late by more than the trace takes.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.jobs import Job, Rank, jobs_of
 from ..facts.wait_functions import COLLECTIVE
-from ..facts.wait_sums import Place, Thread
-from . import all_wait, ends_with, for_others, idle, straggler, workers
-from .finding import waiting
-from .rank_states import RankTimes, standing_for, states_of
+from . import all_wait, ends_with, for_others, idle, polling, straggler, workers
+from .finding import Finding, running, waiting
+from .rank_states import RankTimes, states_of
+from .standing_ranks import Stands, standing_in
 from .verdict import Verdict
 
 RULE = "stuck-ranks"
-LESS = (all_wait.RULE, idle.RULE, for_others.RULE, workers.RULE, straggler.RULE, ends_with.RULE)
+LESS = (all_wait.RULE, idle.RULE, for_others.RULE, workers.RULE, straggler.RULE, ends_with.RULE, polling.RULE)
 """Rules whose verdicts on such ranks tell less: what each of them looks like by itself."""
 
 
@@ -60,11 +61,13 @@ class StuckRanks(NamedTuple):
     """Numbers of ranks that are not among the traced processes; () if it is not known how many there are."""
     for_gpu: bool
     """Whether they wait until the GPU has done what was asked: an operation in which ranks meet, or much work."""
+    polls: bool = False
+    """Whether those of ``inside`` run while they wait."""
 
 
 def find(facts: Facts) -> list[Verdict]:
     """One for each job."""
-    if facts.duration < thresholds.STANDS_LEAST * 1e9 or not facts.roles.still:
+    if facts.duration < thresholds.STANDS_LEAST * 1e9 or not (facts.roles.still or facts.watched):
         return []
     return [verdict for job in jobs_of(facts) if (verdict := _verdict(facts, job))]
 
@@ -72,49 +75,46 @@ def find(facts: Facts) -> list[Verdict]:
 def _verdict(facts: Facts, job: Job) -> Verdict | None:
     if any(each.standing and job.pids & {rank.pid for rank in each.ranks} for each in facts.collectives):
         return None  # the calls tell more
-    standing = {rank: found for rank in job.ranks if (found := _standing(facts, rank.pid))}
-    detail = _detail(facts, job, {rank: place for rank, (_, place) in standing.items()})
+    standing = {rank: stands for rank in job.ranks if (stands := standing_in(facts, rank.pid))}
+    detail = _detail(facts, job, standing)
     if detail is None:
         return None
     inside = {each.rank for each in (*detail.inside, *detail.others)}
-    members = {thread: [place] for rank, (thread, place) in standing.items() if rank in inside}
-    finding = waiting(facts, standing[detail.inside[0].rank][1].kind, members)
-    assert finding
-    return Verdict(RULE, COLLECTIVE, finding.time, 1, job.pids, finding, detail=detail, is_effect=True)
+    found = _findings(facts, [stands for rank, stands in standing.items() if rank in inside])
+    time = sum(each.time for each in found)
+    return Verdict(RULE, COLLECTIVE, time, 1, job.pids, found[0], detail=detail, is_effect=True)
 
 
-def _standing(facts: Facts, pid: int) -> tuple[Thread, Place] | None:
-    """The thread that stands for a process, and the operation in which it has been all the time."""
-    for thread in standing_for(facts, pid):
-        waits = facts.waits_of(thread) if thread in facts.roles.still else {}
-        for place, total in waits.items():
-            if total.count <= 1 and (place.wait.job == COLLECTIVE or place.wait.gpu):
-                return thread, place
-    return None
+def _findings(facts: Facts, standing: Sequence[Stands]) -> list[Finding]:
+    """Those that are blocked, and those that poll: at most two, one at least."""
+    blocked = {each.thread: [each.place] for each in standing if each.place}
+    polls = [each.thread for each in standing if not each.place]
+    kind = next((place.kind for (place,) in blocked.values()), "")
+    waits = waiting(facts, kind, blocked) if blocked else None
+    return [*([waits] if waits else []), *([running(facts, polls)] if polls else [])]
 
 
-def _detail(facts: Facts, job: Job, standing: dict[Rank, Place]) -> StuckRanks | None:
+def _detail(facts: Facts, job: Job, standing: dict[Rank, Stands]) -> StuckRanks | None:
     """None if nothing shows that they wait for each other: one alone may have much to do on its GPU, or wait for the
     message of one that works."""
-    meet = {rank: place for rank, place in standing.items() if place.wait.job == COLLECTIVE}
+    meet = {rank: stands for rank, stands in standing.items() if stands.meets}
     chosen = meet or standing
-    for_all = any(place.wait.for_all for place in meet.values())
+    for_all = any(stands.for_all for stands in meet.values())
     if not chosen or (not for_all and len(standing) < thresholds.PROCESSES_FIT):
         return None
-    by_place: defaultdict[tuple[str, ...], list[Rank]] = defaultdict(list)
-    for rank, place in chosen.items():
-        by_place[place.site.frames].append(rank)
-    most = max(by_place, key=lambda frames: (len(by_place[frames]), frames))
-    stand = [Inside(rank, place.site.frames) for rank, place in chosen.items()]
+    by_place = Counter(stands.operation for stands in chosen.values())
+    most = max(by_place, key=lambda frames: (by_place[frames], frames))
+    inside = {rank: Inside(rank, stands.frames) for rank, stands in chosen.items() if stands.operation == most}
     states = dict(zip(job.ranks, states_of(facts, job).times, strict=True))
     return StuckRanks(
         facts.name_of_pid(job.ranks[0].pid),
-        tuple(each for each in stand if each.frames == most),
-        tuple(each for each in stand if each.frames != most),
+        tuple(inside.values()),
+        tuple(Inside(rank, stands.frames) for rank, stands in chosen.items() if rank not in inside),
         tuple(_outside(rank, states[rank]) for rank in job.ranks if rank not in standing),
-        tuple(Inside(rank, place.site.frames) for rank, place in standing.items() if rank not in chosen),
+        tuple(Inside(rank, stands.frames) for rank, stands in standing.items() if rank not in chosen),
         _missing(job),
         not meet,
+        not any(chosen[rank].place for rank in inside),
     )
 
 

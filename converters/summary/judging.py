@@ -73,7 +73,8 @@ def read(given: Profile) -> Read:
     woke = {waker.pid for _, waker in recorded.graph.edges} if recorded else set()
     at_ends = Wrappers(threads, sums, profile.origins, profile.neighbours, woke).without(objects)
     kept = profile.file_locks, at_ends, labels, origins, profile.group_limits, slices_by_thread(profile.slices)
-    beside = Beside(*of_all, ranks_of(profile), started, *kept, collectives=profile.collectives)
+    watched = {each.pid: each.calls for each in profile.watched}
+    beside = Beside(*of_all, ranks_of(profile), started, *kept, profile.collectives, watched)
     return Read(profile, before, Facts(sums, threads, roles, profile.duration_ns, beside))
 
 

@@ -33,6 +33,7 @@ CHECKS: dict[str, str] = {
     "ioctl": "call_checks:ioctl",
     "calls": "call_checks:calls",
     "func": "call_checks:func",
+    "collectives": "collective_checks:collectives",
     "ask": "call_checks:ask",
     "wakeup": "wait_checks:wakeup",
     "locks": "wait_checks:locks",

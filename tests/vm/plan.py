@@ -8,8 +8,8 @@ SHORT = ("load", "doctor", "truth", "stacks")
 TOGETHER = WITHOUT_DOCTOR = ("load", "truth", "stacks")
 """Checks for `make test`, which share a guest: trace-doctor takes a minute, so it is asked in one guest only."""
 LONG = (
-    *("wall", "ioctl", "calls", "func", "wakeup", "locks", "objects", "timeline", "quota", "python", "everything"),
-    *("demo", "storms", "command", "peer", "wheel"),
+    *("wall", "ioctl", "calls", "func", "collectives", "wakeup", "locks", "objects", "timeline", "quota", "python"),
+    *("everything", "demo", "storms", "command", "peer", "wheel"),
 )
 REFUSED = ("refused",)
 """Checks of the probes where they do not run."""

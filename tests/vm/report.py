@@ -22,6 +22,7 @@ TITLES = {
     "ioctl": "ioctl calls, counted and timed",
     "calls": "calls of functions, counted and timed",
     "func": "USDT probes and tracepoints, counted; functions of the kernel, counted and timed",
+    "collectives": "collectives of ranks: who comes last, and who does not come",
     "quota": "a quota of half a core",
     "stacks": "stacks without frame pointers",
     "python": "Python functions",

@@ -28,8 +28,9 @@ def told(
     *,
     maybe: tuple[Inside, ...] = (),
     for_gpu: bool = False,
+    polls: bool = False,
 ) -> str:
-    return stuck_ranks(StuckRanks("train", stand, others, out, maybe, missing, for_gpu), 10 * SECOND)
+    return stuck_ranks(StuckRanks("train", stand, others, out, maybe, missing, for_gpu, polls), 10 * SECOND)
 
 
 def test_one_has_not_come() -> None:
@@ -43,6 +44,9 @@ def test_one_has_not_come() -> None:
     )
     assert told(inside(0), out=outside(1, kind="")).endswith("is not in it: nothing is known of it.")
     assert "10.0 s, waiting for the GPU; rank 1" in told(inside(0, 2), out=outside(1), for_gpu=True)
+    assert "10.0 s, polling on a core; rank 1" in told(inside(0, 2), out=outside(1), polls=True)
+    both = told(inside(0, 2), out=outside(1), for_gpu=True, polls=True)
+    assert "10.0 s, polling on a core, waiting for the GPU; rank 1" in both
 
 
 def test_several_have_not() -> None:

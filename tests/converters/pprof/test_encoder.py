@@ -15,6 +15,7 @@ from stallscope.converters.model import Frame, Kind, Module, Profile, Sample, Th
 from stallscope.converters.model.asked_values import AskedValues
 from stallscope.converters.model.call_ioctls import CallIoctls
 from stallscope.converters.model.calls import BUCKETS, CallTimes
+from stallscope.converters.model.collectives import Watched
 from stallscope.converters.model.copies import Copies
 from stallscope.converters.model.file_locks import FileLock, LockAsker
 from stallscope.converters.model.gpus import REASONS, Gpu, GpuLimit
@@ -115,6 +116,7 @@ _LIMITS = st.lists(st.builds(GpuLimit, st.sampled_from([*REASONS.values()]), _FI
 GPUS = st.builds(Gpu, _FIGURES, TEXT, *[_FIGURES] * 14, _LIMITS)
 INTERRUPTS = st.builds(Interrupts, st.sampled_from(KINDS), TEXT, UINT64, UINT64, UINT64, st.integers(-1, 2**63))
 CORE_THREADS = st.builds(CoreThread, UINT64, TEXT, TEXT, UINT64, UINT64, UINT64)
+WATCHED = st.builds(Watched, UINT64, UINT64)
 
 
 @st.composite
@@ -142,6 +144,7 @@ def profiles(draw: st.DrawFn) -> Profile:
         pressure=draw(st.lists(PRESSURE, max_size=2)),
         gpus=draw(st.lists(GPUS, max_size=2)),
         core_threads=draw(st.lists(CORE_THREADS, max_size=2)),
+        watched=draw(st.lists(WATCHED, max_size=2)),
         interrupts=draw(st.lists(INTERRUPTS, max_size=2)),
         objects=draw(st.lists(OBJECTS, max_size=2)),
         lost=draw(COUNTS),

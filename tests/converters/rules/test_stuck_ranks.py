@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from collective_profiles import standing
-from job_profiles import TEN, job, rank, stuck
+from job_profiles import MEET, TEN, job, polling_ranks, rank, stuck
 from stallscope.converters.model import Module, Profile
 from stallscope.converters.rules.stuck_ranks import StuckRanks, find
 from stallscope.converters.summary.judging import read
@@ -17,6 +17,7 @@ CUDART = Module("/opt/cuda/libcudart.so.12")
 SYNCHRONIZE = (*user(EXE, "main", "train"), *user(CUDART, "cudaStreamSynchronize"), *user(LIBC, "ioctl"), *FUTEX)
 BARRIER = (*user(EXE, "main", "save"), *user(None, "MPI_Barrier"), *FUTEX)
 RECEIVE = (*user(EXE, "main", "collect"), *user(None, "MPI_Recv"), *FUTEX)
+POLLS = (*user(EXE, "main"), *user(None, "MPI_Allreduce"), *user(Module("/lib/libopen-pal.so.40"), "opal_progress"))
 GROUP = (*user(EXE, "main", "train"), *user(Module("/opt/lib/libnccl.so.2"), "ncclGroupEnd"), *FUTEX)
 
 
@@ -118,6 +119,46 @@ def test_threads_that_move_do_not_stand() -> None:
     for times in moves.threads:
         times.on_cpu += 1
     assert found(moves) is None
+
+
+def test_ranks_that_poll() -> None:
+    made = polling_ranks({POLLS: 100}, 4)
+    (verdict,) = find(read(made).facts)
+    detail = verdict.detail
+    assert isinstance(detail, StuckRanks) and detail.polls and verdict.time == 3 * TEN
+    assert [each.rank.number for each in detail.inside] == [0, 2, 3]
+    assert [(each.rank.number, each.kind) for each in detail.outside] == [(1, "sleep")]
+    answer = summarize(made).answer
+    assert answer[0].startswith("3 of 4 ranks of train have been in main → MPI_Allreduce since before the trace began")
+    assert "for 10.0 s, polling on a core; rank 1 (pid 101) is not in it" in answer[0]
+    assert not any("keeps the other" in each or "use cores while they wait" in each for each in answer)
+
+
+def test_ranks_that_do_nothing_but_meet() -> None:
+    """They are in the operation in all samples, too."""
+    assert found(polling_ranks({POLLS: 100}, 4, calls=1)) is None
+
+
+def test_a_rank_that_comes_once_in_a_while() -> None:
+    """One that polls came out of it while the trace went on; those that did not wait longer for it than others."""
+    made = polling_ranks({POLLS: 100}, 4)
+    made.watched = [replace(each, calls=1) for each in made.watched]
+    assert found(made) is None
+    made.watched = [each for each in made.watched if each.pid == 101]
+    assert found(made) is None, "nobody has looked for their calls"
+
+
+def test_some_are_blocked_and_some_poll() -> None:
+    """They are in one operation, however each waits there."""
+    made = polling_ranks({POLLS: 100}, 4, waits=MEET, waited=1)
+    for times in made.threads[2:]:
+        times.blocked, times.on_cpu = {}, TEN
+    kept = [each for each in made.samples if each.label("pid") in (100, 101) or each.label("state") == "running"]
+    first = next(each for each in kept if each.label("pid") == 100 and each.label("state") != "running")
+    made.samples = [each._replace(values=(TEN, 1, TEN, TEN, 0)) if each is first else each for each in kept]
+    detail = found(made)
+    assert detail and not detail.polls and detail.others == ()
+    assert [each.rank.number for each in detail.inside] == [0, 2, 3]
 
 
 def test_a_helper_that_waits_all_the_time_is_no_rank() -> None:

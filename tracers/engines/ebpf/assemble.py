@@ -32,6 +32,7 @@ from .stacks import Stacks
 
 if TYPE_CHECKING:
     from ....converters.collectives.told import Told
+    from ....converters.model.collectives import Watched
     from ....converters.model.neighbours import Neighbour
     from ....converters.model.scheduling import Scheduling
     from ....converters.model.steps import Steps
@@ -125,6 +126,7 @@ def profile_of(capture: Capture, what: str, naming: Naming = Naming()) -> Profil
         file_locks=capture.file_locks,
         steps=_steps(scheduling),
         collectives=met.communicators if met else [],
+        watched=_watched(capture),
         neighbours=_neighbours(capture, wakers),
         objects=capture.objects,
         pressure=capture.pressure,
@@ -174,6 +176,14 @@ def _collectives(capture: Capture, names: Names, scheduling: Scheduling | None) 
     origins = {pid: origin for pid, origin in known if origin}
     trace = Trace(length, {pid: names.process(pid) for pid in processes}, scheduling, ended, origins)
     return told(capture.collectives, trace)
+
+
+def _watched(capture: Capture) -> list[Watched]:
+    if capture.collectives is None:
+        return []
+    from ....converters.collectives.watched import watched  # it needs numpy
+
+    return watched(capture.collectives)
 
 
 def _left_out(met: Told | None) -> Iterator[str]:

@@ -312,7 +312,8 @@ class CallsCollector(Summed):
         return self._recorded.finish(self._name, self._open)
 
     def collectives(self, ended: Ended) -> CallTable | None:
-        return self._arguments.finish(self._open, ended.began, self.leaving.first if self.leaving else 0)
+        users = self.probed.users(self._arguments.keeps) if self.probed else frozenset[int]()
+        return self._arguments.finish(self._open, ended.began, self.leaving.first if self.leaving else 0, users)
 
     def is_needed(self, function: int) -> bool:
         """Whether a function's calls are asked for one by one, with their arguments: without one, others tell less."""
@@ -328,6 +329,7 @@ class CallsCollector(Summed):
     def losses(self) -> Mapping[str, int]:
         lost = {kind: number - self._lost_before[kind] for kind, number in self._lost.items()}
         lost[NOT_LOOKED_INTO] = len(self.probed.problems) if self.probed else 0
+        lost |= self._arguments.losses()
         refused = len(self.probed.functions) - len(self.probed.probes()) if self.probed else 0
         return lost | ({WITHOUT_PROBE: refused} if refused else {})
 

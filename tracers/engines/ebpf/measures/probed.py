@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from .....converters.base.text import printable, shortened, some
@@ -83,6 +83,8 @@ class Probed(Link):
         self._known: set[tuple[tuple[int, int] | str, str]] = set()
         """Mapped files that were looked into, and those that need not be, each with the path that a process has for it:
         a user can mount a file elsewhere, under a name that nobody asks for."""
+        self._users: dict[tuple[tuple[int, int] | str, str], set[int]] = {}
+        """Processes that have mapped those of them that may have wanted functions."""
         self._files: set[tuple[int, int, str]] = set()
         self._probed: dict[tuple[int, int], set[int]] = {}
         """Offsets of functions that have probes, or cannot have them, by file."""
@@ -105,12 +107,15 @@ class Probed(Link):
     def look(self, pid: int, mapping: Mapping) -> None:
         """Puts probes on the wanted functions of a file that a process has mapped, unless they have some."""
         path, identity = mapping.file_path, (mapping.dev, mapping.inode)
+        if (mapping.key, path) in self._users:
+            self._users[mapping.key, path].add(pid)
         if self.is_closed or not mapping.is_file or (mapping.key, path) in self._known:
             return
         of_program = is_program(pid, mapping)
         self._known.add((mapping.key, path))
         if not self._wanted.looks_into(path, identity, is_program=of_program):
             return
+        self._users[mapping.key, path] = {pid}
         try:
             root = root_of(pid)
             try:
@@ -257,8 +262,23 @@ class Probed(Link):
 
     def probes(self) -> list[Probe]:
         """The functions that have one."""
-        without = {i for errors in self._refused.values() for refused in errors.values() for i in refused}
+        without = self._without_probe()
         return [probe for i, probe in enumerate(self.functions) if i not in without]
+
+    def _without_probe(self) -> set[int]:
+        return {i for errors in self._refused.values() for refused in errors.values() for i in refused}
+
+    def users(self, is_one: Callable[[str], bool]) -> frozenset[int]:
+        """Processes that have mapped files with such functions, if all of these have probes."""
+        refused = [self.functions[i] for i in self._without_probe()]
+        fit, unfit = ({probe.path for probe in of if is_one(probe.name)} for of in (self.probes(), refused))
+        unfit |= self.problems.keys() | {path for path, names in self._unsafe.items() if any(map(is_one, names))}
+        users = {path: frozenset[int]() for path in (*fit, *unfit)}
+        for (_, path), pids in self._users.items():
+            if path in users:
+                users[path] |= pids
+        found = frozenset[int]().union(*(users[path] for path in fit))
+        return found.difference(*(users[path] for path in unfit))
 
     def remarks(self) -> Iterator[str]:
         """Sentences that the reader should know."""

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from .bulk_ring import BulkRing
     from .communicator_memory import CommunicatorMemory
 
+WITHOUT_ARGUMENTS = "arguments of collectives"
+"""Kind of loss."""
 _OPEN_CALLS = 1 << 14
 """Calls that can be open at a time."""
 _KEPT = struct.Struct("<Q8Q4I")
@@ -99,9 +101,12 @@ class RecordedArguments:
         """Whether the arguments of this function are kept."""
         return self._options is not None and signature_of(function) is not None
 
-    def finish(self, going_on: Iterable[Open], began: int, until: int = 0) -> CallTable | None:
+    def finish(
+        self, going_on: Iterable[Open], began: int, until: int = 0, watched: frozenset[int] = frozenset()
+    ) -> CallTable | None:
         """The calls; None without options. ``going_on``: those that had not returned. ``began``: when the trace did,
-        CLOCK_MONOTONIC ns; ``until``: when some functions lost their probes, 0: none did."""
+        CLOCK_MONOTONIC ns; ``until``: when some functions lost their probes, 0: none did; ``watched``: processes of
+        which all such functions have probes."""
         if not self._options:
             return None
         from .argument_records import table
@@ -112,9 +117,14 @@ class RecordedArguments:
             if (call.tid, call.depth, call.began) in self._open
         ]
         found = table(self._blocks, still, self._named, began, self._lost + self._dropped)
+        found = replace(found, watched=watched)
         if until:
             found = replace(found, calls=found.calls[found.calls["began"] < until - began], until=until - began)
         return self._memory.of(found) if self._memory else found
+
+    def losses(self) -> Mapping[str, int]:
+        """Number of calls whose arguments are missing, by kind; nothing without options."""
+        return {WITHOUT_ARGUMENTS: self._lost} if self._options else {}
 
     def remarks(self) -> Iterator[str]:
         if self._dropped:

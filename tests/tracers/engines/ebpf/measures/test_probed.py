@@ -205,3 +205,21 @@ def test_a_file_without_probes_because_others_wait_is_told(tmp_path: Path, monke
     mapping, found = made(tmp_path), probes()
     found.look(ME, mapping)
     assert found.problems == {mapping.path: "the kernel would wait for a process that keeps its address space locked"}
+
+
+def test_processes_that_use_functions_with_probes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of which one such function has no probe are none of them."""
+    mapping, found = made(tmp_path), probes()
+
+    def attach(_loaded: object, _way: Way, _names: object, _fd: int, places: Sequence[Place]) -> Attached:
+        return Attached([], {places[1]: NOT_SUPPORTED})
+
+    monkeypatch.setattr(probed, "attach_possible", attach)
+    found.look(ME, mapping)
+    found.look(ME + 1, mapping)
+    found.look(ME + 2, mapping._replace(path="/usr/lib/other.so", inode=mapping.inode + 1))
+    assert found.users("cudaMalloc".__eq__) == {ME, ME + 1}
+    assert found.users("cudaFree".__eq__) == found.users(lambda _name: True) == frozenset()
+    assert found.users("cudaOther".__eq__) == frozenset(), "it is not wanted"
+    found.problems[mapping.path] = "it is damaged"
+    assert found.users("cudaMalloc".__eq__) == frozenset()

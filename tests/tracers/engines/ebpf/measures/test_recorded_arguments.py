@@ -51,6 +51,8 @@ def test_what_comes_after_probes_were_removed_is_left_out() -> None:
     assert found and (found.calls["began"].tolist(), found.until) == ([10, 90], 100)
     found = recorded.finish((), 100)
     assert found and (len(found.calls), found.until) == (3, None)
+    found = recorded.finish((), 100, watched=frozenset((7,)))
+    assert found and found.watched == {7}
 
 
 class Maps:
