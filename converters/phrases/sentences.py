@@ -59,7 +59,7 @@ from .ends_with import ends_with
 from .pools import pools
 from .steps import slow_steps
 from .stuck_ranks import stuck_ranks as told_as_stuck
-from .wait_objects import reached
+from .wait_objects import reached, resent
 from .words import Phrases, chain, listed, on_cores
 
 _FOR_MEMORY = {
@@ -99,7 +99,8 @@ class Sentences:
         """Sentence for a verdict on waits, and what the same threads do in ``rest`` of their time."""
         if _BY_RULE[verdict.rule] is not Sentences.waits:
             return self.of(verdict)
-        return f"{self.words.clause(_finding(verdict), verdict.cause, _having(verdict))}; {rest}."
+        clause = self.words.clause(_finding(verdict), verdict.cause, _having(verdict))
+        return f"{clause}{_resent(verdict)}; {rest}."
 
     def waits(self, verdict: Verdict) -> str:
         """``84.2 % of the time of … is blocked in …; meanwhile …``"""
@@ -107,12 +108,13 @@ class Sentences:
         if verdict.kind != COLLECTIVE or other:
             having = _having(verdict)
             beside = "" if other or having else self._other_end(finding)
-            return f"{self.words.clause(finding, other, having)}{self._in_loop(finding)}{beside}."
+            clause = self.words.clause(finding, other, having)
+            return f"{clause}{self._in_loop(finding)}{beside}{_resent(verdict)}."
         if any(late.pids & finding.pids for late in straggler.find(self._facts)):
             return f"{self.words.clause(finding)}."
         return (
-            f"{self.words.clause(finding)}; no traced rank stands out as late: it may be one that is not traced, the "
-            "network, or each of them in turn."
+            f"{self.words.clause(finding)}{_resent(verdict)}; no traced rank stands out as late: it may be one that is "
+            "not traced, the network, or each of them in turn."
         )
 
     def _in_loop(self, finding: Finding) -> str:
@@ -126,6 +128,8 @@ class Sentences:
         """``; meanwhile postgres uses 0.9 cores``: what is known of the one process, not traced, that has the other end
         of what these threads wait on, or that it waits on the same connection; "" if it is not known, or tells
         nothing."""
+        if finding.on and finding.on.is_resent:
+            return ""
         if finding.kind == PEER and both_wait(self._facts, finding.threads[0]):
             return _BOTH_WAIT
         ends = finding.on.ends if finding.kind == PEER and finding.on and not finding.on.what.more_ends else ()
@@ -229,7 +233,7 @@ class Sentences:
         what, rest = ("work", "idle") if for_work else ("events", "idle, or waiting for replies from elsewhere")
         return (
             f"Hardly anything runs: {whom} {wait} for {what} for {share(finding.time, finding.wall)} of the time, in "
-            f"{chain(finding)}: {rest}."
+            f"{chain(finding)}: {rest}{_resent(verdict)}."
         )
 
     def blamed(self, judgement: Judgement) -> str:
@@ -275,6 +279,12 @@ class Sentences:
 def _having(verdict: Verdict) -> str:
     """Words for who has the lock on a file; "" if that is not known."""
     return file_locks.having(verdict.detail) if isinstance(verdict.detail, FileHolder) else ""
+
+
+def _resent(verdict: Verdict) -> str:
+    """Words for what TCP has sent again on the connection that threads wait on, or those who hold them up."""
+    told = (resent(each.on) for each in (verdict.finding, verdict.cause) if each)
+    return next(filter(None, told), "")
 
 
 def _takers(detail: busy.Busy) -> str:
