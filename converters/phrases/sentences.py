@@ -55,11 +55,12 @@ from ..rules.straggler import Straggler
 from ..rules.stuck_ranks import StuckRanks
 from ..rules.verdict import GPU, Verdict
 from . import collectives, cores, file_locks, gil, jobs, locks
+from .connections import sent_again
 from .ends_with import ends_with
 from .pools import pools
 from .steps import slow_steps
 from .stuck_ranks import stuck_ranks as told_as_stuck
-from .wait_objects import reached, resent
+from .wait_objects import reached
 from .words import Phrases, chain, listed, on_cores
 
 _FOR_MEMORY = {
@@ -100,7 +101,7 @@ class Sentences:
         if _BY_RULE[verdict.rule] is not Sentences.waits:
             return self.of(verdict)
         clause = self.words.clause(_finding(verdict), verdict.cause, _having(verdict))
-        return f"{clause}{_resent(verdict)}; {rest}."
+        return f"{clause}{sent_again(self._facts, verdict)}; {rest}."
 
     def waits(self, verdict: Verdict) -> str:
         """``84.2 % of the time of … is blocked in …; meanwhile …``"""
@@ -109,12 +110,12 @@ class Sentences:
             having = _having(verdict)
             beside = "" if other or having else self._other_end(finding)
             clause = self.words.clause(finding, other, having)
-            return f"{clause}{self._in_loop(finding)}{beside}{_resent(verdict)}."
+            return f"{clause}{self._in_loop(finding)}{beside}{sent_again(self._facts, verdict)}."
         if any(late.pids & finding.pids for late in straggler.find(self._facts)):
             return f"{self.words.clause(finding)}."
         return (
-            f"{self.words.clause(finding)}{_resent(verdict)}; no traced rank stands out as late: it may be one that is "
-            "not traced, the network, or each of them in turn."
+            f"{self.words.clause(finding)}{sent_again(self._facts, verdict)}; no traced rank stands out as late: it may "
+            "be one that is not traced, the network, or each of them in turn."
         )
 
     def _in_loop(self, finding: Finding) -> str:
@@ -233,7 +234,7 @@ class Sentences:
         what, rest = ("work", "idle") if for_work else ("events", "idle, or waiting for replies from elsewhere")
         return (
             f"Hardly anything runs: {whom} {wait} for {what} for {share(finding.time, finding.wall)} of the time, in "
-            f"{chain(finding)}: {rest}{_resent(verdict)}."
+            f"{chain(finding)}: {rest}{sent_again(self._facts, verdict)}."
         )
 
     def blamed(self, judgement: Judgement) -> str:
@@ -279,12 +280,6 @@ class Sentences:
 def _having(verdict: Verdict) -> str:
     """Words for who has the lock on a file; "" if that is not known."""
     return file_locks.having(verdict.detail) if isinstance(verdict.detail, FileHolder) else ""
-
-
-def _resent(verdict: Verdict) -> str:
-    """Words for what TCP has sent again on the connection that threads wait on, or those who hold them up."""
-    told = (resent(each.on) for each in (verdict.finding, verdict.cause) if each)
-    return next(filter(None, told), "")
 
 
 def _takers(detail: busy.Busy) -> str:

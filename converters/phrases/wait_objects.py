@@ -136,12 +136,15 @@ def _of_socket(found: On, own: frozenset[int]) -> str:
     return f", for {address}{kind}{_queue(what)}" if address else ""
 
 
-def resent(found: On | None) -> str:
-    """``; 41 segments of that connection were sent again meanwhile``, if that tells why it waits; else ""."""
+def resent(found: On | None, whom: str = "") -> str:
+    """``; 41 segments of that connection were sent again meanwhile``, if that tells why it waits; else "". ``whom``: the
+    process that has the connection, if it is of another wait than that of which the sentence tells."""
     if found is None or not found.is_resent:
         return ""
     what, whose = found.what, "that connection"
-    if what.kind == EVENTS:
+    if whom:
+        whose = f"connections of {whom}" if what.kind == EVENTS else f"the connection of {whom} to {what.remote}"
+    elif what.kind == EVENTS:
         whose = "its connections"
     elif found.number > 1:
         whose = "these connections"
