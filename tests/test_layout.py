@@ -20,6 +20,7 @@ SHARED_PROBES = {
     "locks": "locks, for trace-wakeup",
     "faults": "addresses of page faults, for what waits are on",
     "file_locks": "requests for locks on files that the kernel has refused",
+    "retransmissions": "what TCP has sent again on the connections that threads wait on",
     "python_steps": "calls of Python functions, for --step",
     "sched": "the scheduler's events, for every measure",
     "timeline": "the scheduler's events one by one, for the commands that write a timeline",
@@ -33,6 +34,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "converters/model/collectives.py": "dataclasses without logic",
     "converters/collectives/records.py": "a table without logic",
     "converters/facts/collective_thresholds.py": "numbers: tests/converters/facts/test_thresholds.py",
+    "converters/facts/connection_thresholds.py": "numbers: tests/converters/facts/test_thresholds.py",
     "converters/summary/collective_sentences.py": "with the table: tests/converters/summary/test_collectives_table.py",
     "tracers/measures/argument_options.py": "a tuple without logic",
     **dict.fromkeys(

@@ -11,7 +11,7 @@ from stallscope.converters.facts import thresholds
 from stallscope.converters.facts.threshold_types import Limit
 
 PACKAGES = Path(__file__).resolve().parents[1] / "converters"
-TABLES = ("facts/thresholds.py", "facts/collective_thresholds.py")
+TABLES = ("facts/thresholds.py", "facts/collective_thresholds.py", "facts/connection_thresholds.py")
 MODULES = [
     path
     for package in ("facts", "rules", "phrases", "summary", "scan")
@@ -37,6 +37,7 @@ ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
     "facts/scripts.py": ("longest name that the kernel keeps", (15,)),
     "facts/shared_frames.py": ("bound of work; bits", (4096, 1, 2)),
     "facts/slow_steps.py": ("bounds of work", (64, 3)),
+    "facts/wait_objects.py": ("ns of a second", (NS,)),
     "facts/wait_sites.py": ("of a run, the names at its ends: the first and the last two", (3,)),
     "facts/waits.py": ("bound of work", (64,)),
     "rules/rank_states.py": ("standard deviations of a median deviation", (1.4826,)),

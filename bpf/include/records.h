@@ -343,6 +343,7 @@ enum counter {
 	LOST_OBJECTS,	      /* files and sockets without room in the table of known ones */
 	LOST_MAKERS,	      /* threads whose creation has no stack: another program used the memory for it */
 	LOST_REFUSALS,	      /* requests for locks on files without room in their table */
+	LOST_RETRANSMISSIONS, /* TCP segments sent again, of connections without room in their table */
 	COUNTERS,
 };
 

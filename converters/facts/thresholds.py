@@ -387,6 +387,7 @@ LIVE_STACK = Limit(40, "frames of a stack", "More do not fit on the screen of --
 LIVE_PROCESSES = Limit(500, "processes", "More are not sent to the screen of --live.")
 
 from .collective_thresholds import *  # noqa: E402, F403 - last in the table
+from .connection_thresholds import *  # noqa: E402, F403 - last in the table
 
 
 def table() -> dict[str, Threshold]:

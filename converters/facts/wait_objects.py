@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -63,6 +63,14 @@ class On:
         return not what.remote.startswith(_LOOPBACK)
 
     @property
+    def is_resent(self) -> bool:
+        """Whether what TCP has sent again on it, or on them, explains a part of the wait that matters: it waited for at
+        least `thresholds.RESENDS_AFTER` before each, and longer if there was no answer."""
+        after = round(thresholds.RESENDS_AFTER * 1_000_000_000)
+        explained = self.what.retransmissions * after + self.what.unanswered
+        return explained > 0 and explained >= thresholds.RESENT_MATTERS * self.time
+
+    @property
     def ends(self) -> tuple[ObjectEnd, ...]:
         """Processes that have the other end."""
         return tuple(self.what.ends)
@@ -100,7 +108,13 @@ def _grouped(
         return None
     most = max(members, key=lambda number: (times[number], number))
     folder = os.path.dirname(objects[most].name) if alike is _folder else ""
-    return On(objects[most], len(members), folder, time_of[key])
+    return On(_with_all_resent([objects[each] for each in members], objects[most]), len(members), folder, time_of[key])
+
+
+def _with_all_resent(members: Sequence[WaitObject], most: WaitObject) -> WaitObject:
+    """One of several connections, with what TCP has sent again on all of them."""
+    resent = sum(each.retransmissions for each in members)
+    return replace(most, retransmissions=resent, unanswered=max(each.unanswered for each in members))
 
 
 def _path_or_end(what: WaitObject) -> Hashable:
@@ -167,6 +181,8 @@ def on_json(on: On | None) -> dict[str, Any] | None:
         "ends": [{"process": json_text(end.process), "pid": end.pid} for end in what.ends],
         "more_ends": what.more_ends,
         **({"queued": what.queued, "backlog": what.backlog} if what.queued or what.backlog else {}),
+        **({"retransmissions": what.retransmissions, "unanswered_ns": what.unanswered} if what.retransmissions else {}),
+        **({"resent_with": json_text(what.resent_with)} if what.resent_with else {}),
         **({"woken_ns": on.woken} if on.woken else {}),
         **({"limit": limit_json(on.limit)} if on.limit else {}),
         **({"peers": [_peer_json(peer) for peer in what.peers]} if what.peers else {}),

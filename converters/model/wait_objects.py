@@ -90,6 +90,13 @@ class WaitObject:
     """Processes to which `EVENTS` have connections, those with most first; at most `MOST_PEERS`."""
     mapped: bool = False
     """Whether it is mapped where a page fault was, and not what a descriptor is for. False in old captures."""
+    retransmissions: int = 0
+    """Segments that TCP has sent again during the trace, from either end on this host: on this connection, or of
+    `EVENTS`, on all of its connections. 0 in old captures."""
+    unanswered: int = 0
+    """Time in ns for which TCP sent again and again on the connection, and no answer came."""
+    resent_with: str = ""
+    """Address and port of the other end of the connection of `EVENTS` with most of these segments."""
     source: str = ""
     """Source of the mount, of file systems of `SERVED`: ``nas:/export``, ``user@host:`` (hostile); "" if it is not
     known, of others, and in old captures."""

@@ -55,6 +55,7 @@ from ..rules.straggler import Straggler
 from ..rules.stuck_ranks import StuckRanks
 from ..rules.verdict import GPU, Verdict
 from . import collectives, cores, file_locks, gil, jobs, locks
+from .connections import sent_again
 from .ends_with import ends_with
 from .pools import pools
 from .steps import slow_steps
@@ -99,7 +100,8 @@ class Sentences:
         """Sentence for a verdict on waits, and what the same threads do in ``rest`` of their time."""
         if _BY_RULE[verdict.rule] is not Sentences.waits:
             return self.of(verdict)
-        return f"{self.words.clause(_finding(verdict), verdict.cause, _having(verdict))}; {rest}."
+        clause = self.words.clause(_finding(verdict), verdict.cause, _having(verdict))
+        return f"{clause}{sent_again(self._facts, verdict)}; {rest}."
 
     def waits(self, verdict: Verdict) -> str:
         """``84.2 % of the time of … is blocked in …; meanwhile …``"""
@@ -107,12 +109,13 @@ class Sentences:
         if verdict.kind != COLLECTIVE or other:
             having = _having(verdict)
             beside = "" if other or having else self._other_end(finding)
-            return f"{self.words.clause(finding, other, having)}{self._in_loop(finding)}{beside}."
+            clause = self.words.clause(finding, other, having)
+            return f"{clause}{self._in_loop(finding)}{beside}{sent_again(self._facts, verdict)}."
         if any(late.pids & finding.pids for late in straggler.find(self._facts)):
             return f"{self.words.clause(finding)}."
         return (
-            f"{self.words.clause(finding)}; no traced rank stands out as late: it may be one that is not traced, the "
-            "network, or each of them in turn."
+            f"{self.words.clause(finding)}{sent_again(self._facts, verdict)}; no traced rank stands out as late: it may "
+            "be one that is not traced, the network, or each of them in turn."
         )
 
     def _in_loop(self, finding: Finding) -> str:
@@ -126,6 +129,8 @@ class Sentences:
         """``; meanwhile postgres uses 0.9 cores``: what is known of the one process, not traced, that has the other end
         of what these threads wait on, or that it waits on the same connection; "" if it is not known, or tells
         nothing."""
+        if finding.on and finding.on.is_resent:
+            return ""
         if finding.kind == PEER and both_wait(self._facts, finding.threads[0]):
             return _BOTH_WAIT
         ends = finding.on.ends if finding.kind == PEER and finding.on and not finding.on.what.more_ends else ()
@@ -229,7 +234,7 @@ class Sentences:
         what, rest = ("work", "idle") if for_work else ("events", "idle, or waiting for replies from elsewhere")
         return (
             f"Hardly anything runs: {whom} {wait} for {what} for {share(finding.time, finding.wall)} of the time, in "
-            f"{chain(finding)}: {rest}."
+            f"{chain(finding)}: {rest}{sent_again(self._facts, verdict)}."
         )
 
     def blamed(self, judgement: Judgement) -> str:

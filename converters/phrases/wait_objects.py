@@ -6,12 +6,13 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 
-from ..base.units import count, plural, size
+from ..base.units import count, duration, plural, size
 from ..facts import thresholds
 from ..facts.wait_objects import On
 from ..model.group_limits import READ_BYTES, WRITES, WRITTEN_BYTES, GroupLimit
 from ..model.wait_objects import (
     DEVICE,
+    EVENTS,
     FILE,
     FOLDER,
     LIMIT,
@@ -135,6 +136,26 @@ def _of_socket(found: On, own: frozenset[int]) -> str:
     return f", for {address}{kind}{_queue(what)}" if address else ""
 
 
+def resent(found: On | None, whom: str = "") -> str:
+    """``; 41 segments of that connection were sent again meanwhile``, if that tells why it waits; else "". ``whom``: the
+    process that has the connection, if it is of another wait than that of which the sentence tells."""
+    if found is None or not found.is_resent:
+        return ""
+    what, whose = found.what, "that connection"
+    if whom:
+        whose = f"connections of {whom}" if what.kind == EVENTS else f"the connection of {whom} to {what.remote}"
+    elif what.kind == EVENTS:
+        whose = "its connections"
+    elif found.number > 1:
+        whose = "these connections"
+    were = "was" if what.retransmissions == 1 else "were"
+    text = f"; {plural(what.retransmissions, 'segment')} of {whose} {were} sent again meanwhile"
+    text += f", most of them of the one to {what.resent_with}" if what.resent_with else ""
+    if what.unanswered >= thresholds.MOSTLY * found.time:
+        text += f", and for {duration(what.unanswered)} there was no answer"
+    return text
+
+
 def _queue(what: WaitObject) -> str:
     """Words for a connection that is not accepted."""
     if not what.queued:
@@ -169,7 +190,8 @@ def short(found: On | None) -> str:
         return ""
     if found.what.kind in _PATHS and not found.folder:
         return _last_parts(found.what.name)
-    return on(found).strip(" ,")
+    again = f", {plural(found.what.retransmissions, 'segment')} sent again" if found.is_resent else ""
+    return f"{on(found)}{again}".strip(" ,")
 
 
 def _last_parts(path: str) -> str:

@@ -9,7 +9,8 @@ from ..model.wait_objects import MOST_ENDS, MOST_PEERS, ObjectEnd, ObjectPeer, W
 
 _MOST = 1 << 64
 _T = TypeVar("_T", WaitObject, ObjectEnd, ObjectPeer)
-_ADDED = {"queued": 0, "backlog": 0, "mapped": False, "source": "", "peers": []}
+_ADDED = {"queued": 0, "backlog": 0, "mapped": False, "source": "", "peers": [],
+          "retransmissions": 0, "unanswered": 0, "resent_with": ""}  # fmt: skip
 """Fields that older captures do not have."""
 
 

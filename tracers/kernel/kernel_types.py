@@ -35,6 +35,7 @@ _NAMES = tuple(
         "btf_trace_contention_begin",
         "btf_trace_posix_lock_inode",
         "btf_trace_flock_lock_inode",
+        "btf_trace_tcp_retransmit_skb",
         CACHE_OF_MEMORY,
     )
 )

@@ -39,9 +39,7 @@ COUNTERS = (
     "lost_records",
     "stack_table_full",
     "stacks_failed",
-    "missed_ins",
-    "missed_outs",
-    "missed_waits",
+    *("missed_ins", "missed_outs", "missed_waits"),
     "memo_hits",
     "memo_checks",
     "memo_wrong",
@@ -65,6 +63,7 @@ COUNTERS = (
     "lost_objects",
     "lost_makers",
     "lost_refusals",
+    "lost_retransmissions",
 )
 """enum counter, in its order."""
 

@@ -45,3 +45,11 @@ def test_who_has_ended_the_servers_waits_has_to_be_known() -> None:
     ]
     assert HOLDS not in " ".join(summarize(profile).answer)
     assert SERVER[1] == 5
+
+
+def test_what_is_lost_is_not_held_back() -> None:
+    profile = both(0.99, 0.98)
+    profile.objects[0].retransmissions = 10
+    (first, *_) = summarize(profile).answer
+    assert HOLDS not in first
+    assert "10 segments of that connection were sent again" in first

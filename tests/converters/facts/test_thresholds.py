@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import blame_pins
 import call_pins as calls
-import collective_pins
 import compare_pins
+import connection_pins
 import core_pins
 import fact_pins
 import host_pins
@@ -334,7 +334,7 @@ PINS: dict[str, tuple[Pin, ...]] = {
     "COMPARED_LAST": (Pin(0.49, 0.51, compare_pins.has_last),),
     "COMPARED_STEP": (Pin(0.049, 0.051, compare_pins.step_differs_by),),
     "COMPARED_STEPS": (Pin(19, 20, compare_pins.are_steps_enough),),
-    **collective_pins.PINS,
+    **connection_pins.PINS,
 }
 """Pins by the names of thresholds: a new one needs one, too."""
 

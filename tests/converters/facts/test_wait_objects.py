@@ -4,7 +4,7 @@ import json
 
 import pytest
 from stallscope.converters.facts.wait_kinds import HELD
-from stallscope.converters.facts.wait_objects import on_json, on_of
+from stallscope.converters.facts.wait_objects import On, on_json, on_of
 from stallscope.converters.model.wait_objects import (
     EVENTS,
     FILE,
@@ -91,3 +91,22 @@ def test_as_data() -> None:
         "time_ns": 90, "ends": [], "more_ends": 0,
     }  # fmt: skip
     assert on_json(None) is None
+
+
+def test_what_was_sent_again_on_several_connections() -> None:
+    several = [tcp(number, "10.0.0.5:1", 9) for number in (1, 2)]
+    several[0].retransmissions, several[0].unanswered = 3, 7
+    several[1].retransmissions, several[1].unanswered = 4, 5
+    found = on_of({1: 60, 2: 40}, 100, {each.id: each for each in several})
+    assert found is not None
+    assert (found.number, found.what.retransmissions, found.what.unanswered) == (2, 7, 7)
+    told = on_json(found)
+    assert told is not None
+    assert (told["retransmissions"], told["unanswered_ns"]) == (7, 7)
+    assert several[0].retransmissions == 3, "objects are not changed"
+
+
+def test_where_most_was_sent_again() -> None:
+    told = on_json(On(WaitObject(1, EVENTS, retransmissions=7, resent_with="10.0.0.5:1")))
+    assert told is not None
+    assert told["resent_with"] == "10.0.0.5:1"

@@ -29,7 +29,7 @@ from stallscope.converters.model.wait_objects import (
     WaitObject,
 )
 from stallscope.converters.phrases.sentences import Sentences
-from stallscope.converters.phrases.wait_objects import on, short
+from stallscope.converters.phrases.wait_objects import on, resent, short
 from stallscope.converters.rules.ranking import judge
 from summary_profiles import READ, facts_of, waiting
 from summary_texts import shown
@@ -163,3 +163,32 @@ def test_in_a_sentence_and_in_the_table() -> None:
 
 def replace_labels(sample: Sample) -> Sample:
     return sample._replace(labels=tuple(sorted((*sample.labels, (LABEL, 5)))))
+
+
+@pytest.mark.parametrize(
+    ("what", "number", "text"),
+    [
+        (WaitObject(1, TCP, retransmissions=1), 1, "; 1 segment of that connection was sent again meanwhile"),
+        (WaitObject(1, TCP, retransmissions=41), 1, "; 41 segments of that connection were sent again meanwhile"),
+        (WaitObject(1, TCP, retransmissions=41), 3, "; 41 segments of these connections were sent again meanwhile"),
+        (
+            WaitObject(1, EVENTS, retransmissions=9, resent_with="10.0.0.2:80"), 1,
+            "; 9 segments of its connections were sent again meanwhile, most of them of the one to 10.0.0.2:80",
+        ),
+        (
+            WaitObject(1, TCP, retransmissions=4, unanswered=1_500_000_000), 1,
+            "; 4 segments of that connection were sent again meanwhile, and for 1.50 s there was no answer",
+        ),
+        (WaitObject(1, TCP), 1, ""),
+    ],
+)  # fmt: skip
+def test_what_was_sent_again(what: WaitObject, number: int, text: str) -> None:
+    assert resent(On(what, number, time=2_000_000_000)) == text
+
+
+def test_what_any_network_loses() -> None:
+    one = On(WaitObject(1, TCP, remote="10.0.0.2:80", retransmissions=1), time=10_000_000_000)
+    assert resent(one) == ""
+    assert short(one) == "for 10.0.0.2:80"
+    assert short(replace(one, time=1_000_000_000)) == "for 10.0.0.2:80, 1 segment sent again"
+    assert resent(None) == ""

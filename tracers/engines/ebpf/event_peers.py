@@ -34,18 +34,30 @@ class Connection(NamedTuple):
     """Somebody listens at the address."""
 
 
-def connections_of(record: ObjectRecord, sockets: SocketTables) -> dict[str, Connection]:
-    """Connections by the address of their other ends: ``socket:[4711]``, ``pipe:[4711]``; none if it has ended."""
+class Connections(NamedTuple):
+    """Connections of an epoll descriptor, or of a process that polls several."""
+
+    by_link: dict[str, Connection]
+    """Connections to this host, by the address of their other ends: ``socket:[4711]``, ``pipe:[4711]``."""
+    of_tcp: set[tuple[str, str]]
+    """Both ends of each TCP connection, to other hosts, too."""
+
+
+def connections_of(record: ObjectRecord, sockets: SocketTables) -> Connections:
+    """Connections of an object; none if its process has ended."""
     if record.is_several:
         links = _links(record.tgid, record.tid, _descriptors(record.tgid, record.tid))
     else:
         links = _links(record.tgid, record.tid, targets_of(info_of(record.tgid, record.tid, record.fd))[:_MOST])
-    found, asked = {}, 0
+    found: dict[str, Connection] = {}
+    of_tcp, asked = set(), 0
     for link, inode in links:
         if link.startswith("pipe:"):
             found[link] = Connection(PIPE, "", objects.WRITES)
         elif known := sockets.socket(inode):
             other = sockets.other_end(known.protocol, known.local, known.remote) if known.remote else 0
+            if known.remote and known.protocol == "tcp":
+                of_tcp.add((known.local, known.remote))
             if other:
                 serves = sockets.listener(known.local, known.remote) is not None
                 found[f"socket:[{other}]"] = Connection(known.protocol.upper(), known.remote, 0, serves)
@@ -55,7 +67,7 @@ def connections_of(record: ObjectRecord, sockets: SocketTables) -> dict[str, Con
                 # Of the two ends, the one that was made by accept() has the path of the socket that listens.
                 own, path = sockets.paths.get(inode, ""), sockets.paths.get(other, "")
                 found[f"socket:[{other}]"] = Connection(UNIX, own or path, 0, bool(path))
-    return found
+    return Connections(found, of_tcp)
 
 
 def peers_of(

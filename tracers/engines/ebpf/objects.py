@@ -35,6 +35,7 @@ from ...base import fuse_servers, procfs
 from ...base.filesystems import ANONYMOUS, PIPES, TERMINALS, name_of
 from ...base.mapped_files import path_at
 from ...base.neighbours import named
+from ...base.networks import namespace_of
 from ...base.open_descriptors import Holder, OpenDescriptors, Search, Target, holders_in, info_of, link_of, targets_of
 from ...base.socket_namespaces import Namespaces
 from ...base.socket_tables import SocketTables
@@ -43,6 +44,7 @@ from ...kernel import objects
 from ...kernel.objects import ObjectRecord, parse_object
 from ...outside.client import CLIENT
 from .event_peers import Connection, connections_of, peers_of
+from .retransmissions import Retransmissions
 
 _KINDS = {stat.S_IFREG: FILE, stat.S_IFDIR: FOLDER, stat.S_IFCHR: DEVICE, stat.S_IFBLK: DEVICE, stat.S_IFIFO: PIPE}
 _SLICE = 0.02
@@ -80,6 +82,10 @@ class _Object:
     """Connections of `EVENTS`, by the address of their other end."""
     peers: dict[str, set[Holder]] = field(default_factory=lambda: defaultdict(set))
     """Holders of these other ends."""
+    of_tcp: set[tuple[str, str]] = field(default_factory=set)
+    """Both ends of each TCP connection of `EVENTS`."""
+    netns: int = 0
+    """The inode of the network namespace of its sockets."""
 
     @property
     def links(self) -> set[str]:
@@ -116,6 +122,8 @@ class Objects:
         self._names: dict[int, str] = {}
         self._near: list[int] = []
         """Processes that wait for something, the first ones."""
+        self.resent = Retransmissions()
+        """Segments that TCP has sent again in the interval that has ended last."""
 
     def add(self, data: bytes) -> None:
         """Takes a record of the ring."""
@@ -160,13 +168,14 @@ class Objects:
         return list(known)
 
     def _name(self, record: ObjectRecord) -> None:
-        known = _Object(record, WaitObject(label(record.id), _kind_of(record)))
+        netns = record.netns or namespace_of(record.tgid)
+        known = _Object(record, WaitObject(label(record.id), _kind_of(record)), netns=netns)
         made = known.made
         made.filesystem = name_of(record.magic)
         made.device, made.inode = record.device, record.inode
         if record.is_several:
             made.kind = EVENTS
-            known.connections = self._connections(record)
+            self._add_connections(known)
         elif record.address:
             self._name_mapped(known)
         elif record.kind == stat.S_IFSOCK:
@@ -254,7 +263,7 @@ class Objects:
         some = targets if len(targets) <= _MOST_TARGETS else []
         outside = [each for each in some if self._is_outside(record, each)]
         if len(outside) != 1:
-            known.connections = self._connections(record)
+            self._add_connections(known)
             return
         inode = outside[0].inode
         peer = peer_of(record.tgid, inode)
@@ -271,11 +280,12 @@ class Objects:
             made.listens = not peer
             known.link = f"socket:[{peer}]" if peer else ""
 
-    def _connections(self, record: ObjectRecord) -> dict[str, Connection]:
-        """Connections of an epoll descriptor, or of a process that polls several, as far as there is room."""
-        if sum(len(each.connections) for each in self._known.values()) >= _MOST_CONNECTIONS:
-            return {}
-        return connections_of(record, self._sockets(record))
+    def _add_connections(self, known: _Object) -> None:
+        """Adds those of an epoll descriptor, or of a process that polls several, as far as there is room."""
+        if sum(len(each.connections) + len(each.of_tcp) for each in self._known.values()) < _MOST_CONNECTIONS:
+            found = connections_of(known.record, self._sockets(known.record))
+            known.connections |= found.by_link
+            known.of_tcp |= found.of_tcp
 
     def _check_again(self, known: _Object) -> None:
         """Looks again for what may have changed since: connections that were accepted, or that are new."""
@@ -284,7 +294,7 @@ class Objects:
             known.listens = False
             self._name_socket(known)
         elif known.made.kind == EVENTS and self._clock() < self._until:
-            known.connections |= self._connections(known.record)
+            self._add_connections(known)
         else:
             self._check_events(known)
 
@@ -352,7 +362,8 @@ class Objects:
         others = sorted(pids - {own} or pids)
         ends = [ObjectEnd(self._names.get(pid) or "?", pid) for pid in others[:MOST_ENDS]]
         peers = peers_of(known.connections, known.peers, own, lambda pid: self._names.get(pid) or "?")
-        return replace(known.made, ends=ends, more_ends=max(len(others) - MOST_ENDS, 0), peers=peers)
+        told = replace(known.made, ends=ends, more_ends=max(len(others) - MOST_ENDS, 0), peers=peers)
+        return self.resent.told(told, known.netns, known.of_tcp)
 
 
 def _ours() -> set[int]:

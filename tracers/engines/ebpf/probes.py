@@ -30,8 +30,8 @@ from ...kernel.records import (
 from ...kernel.shapes import BTF_SHAPES, RAW_SHAPES, Shape, kernel_helpers, refusal
 from ...kernel.sleepers import Sleepers
 from ...outside.client import CLIENT
-from ..limits import MEMORY, MOST_OBJECTS, MOST_REFUSALS
-from . import faults, refused_locks
+from ..limits import MEMORY, MOST_OBJECTS
+from . import further_programs
 from .measures.protocol import Collector
 
 KERNEL_BTF = Path("/sys/kernel/btf/vmlinux")
@@ -117,7 +117,7 @@ class Probes:
                 links.append(self.object.programs[name + suffix].attach())
             for collector in collectors:
                 self._links += collector.attach(self.object, suffix)
-            self._links += faults.attached(self.object) + refused_locks.attached(self.object)
+            self._links += further_programs.attached(self.object)
             if self.shape.seed:
                 self._iterator = self.object.programs[self.shape.seed].attach_iterator()
             if self.shape.sleepers and self.options.user_stacks:
@@ -342,8 +342,7 @@ def load_shape(options: ProbeOptions, shape: Shape) -> Object:
     try:
         suffix = "_raw" if shape.raw else ""
         names = {name for collector in options.collectors for name in (*collector.programs, *collector.placed)}
-        others = faults.wanted(options.collectors, shape) | refused_locks.wanted(options.collectors, shape)
-        others |= {FREED} if options.has_python else set()
+        others = further_programs.wanted(options.collectors, shape) | ({FREED} if options.has_python else set())
         if options.has_python or any(collector.on_files for collector in options.collectors):
             names = {*names, *filter(None, [shape.locked])}
         loaded.select({name + suffix for name in names | {*_SCOPE}} | shape.iterators | others)
@@ -376,7 +375,7 @@ def load_shape(options: ProbeOptions, shape: Shape) -> Object:
 
 
 def _size_maps(loaded: Object, options: ProbeOptions, shape: Shape) -> None:
-    sizes = {"known_stacks": options.table_entries, "known_objects": MOST_OBJECTS, "refused_locks": MOST_REFUSALS}
+    sizes = {"known_stacks": options.table_entries, "known_objects": MOST_OBJECTS, **further_programs.SIZES}
     for collector in options.collectors:
         for name, entries in collector.sizes(options.table_entries).items():
             sizes[name] = max(entries, sizes.get(name, 0))

@@ -29,6 +29,7 @@ from .measures.ioctl_records import UNREPORTED
 from .measures.lock_records import UNREADABLE, UNSEEN
 from .measures.probed import NOT_LOOKED_INTO
 from .measures.step_hits import LOST_WRITES, MISSED_CHANGES, UNREADABLE_THREADS
+from .retransmissions import LOST as LOST_SEGMENTS
 from .stacks import Stacks
 
 _NARROW = ENDS.index("32-bit code")
@@ -42,7 +43,7 @@ _OTHERWISE = frozenset(
     (
         *(UNREADABLE, UNSEEN, UNREAD, NOT_LOOKED_INTO, WITHOUT_PROBE, TOO_DEEP, UNREPORTED),
         *(LOST_WRITES, MISSED_CHANGES, UNREADABLE_THREADS, *OF_QUESTIONS.values()),
-        *(LOST_REQUESTS, LOST_LOOKS),
+        *(LOST_REQUESTS, LOST_LOOKS, LOST_SEGMENTS),
     )
 )
 """Losses of measures that larger tables would not prevent."""
@@ -64,6 +65,7 @@ def losses(capture: Capture, stacks: Stacks) -> dict[str, int]:
     }
     more = {
         LOST_REQUESTS: counters["lost_refusals"] + capture.losses.get(LOST_REQUESTS, 0),
+        LOST_SEGMENTS: counters["lost_retransmissions"],
         "Python stacks that could not be read": counters["python_stacks_failed"],
         "Python stacks cut": counters["python_stacks_cut"],
         "Python functions without a name": stacks.nameless,

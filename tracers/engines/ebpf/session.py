@@ -25,7 +25,7 @@ from ...measures.protocol import columns_of
 from ...outside.client import CLIENT
 from ...symbols.process import NO_PID, ProcessSpaces
 from ..ends import Ends
-from . import refused_locks
+from . import refused_locks, retransmissions
 from .bounds import Bounds, await_last_switches
 from .capture import Capture, Part, by_demand, stacks_of
 from .costing import Costing
@@ -94,7 +94,7 @@ class Session:
         if options.user_stacks and options.unwind_bytes:
             self._unwinding = Unwinding(engine, self._spaces, options.unwind_bytes)
         self._interpreters = Interpreters(engine, self._spaces, self._unwinding)
-        self._objects = WaitedFor()
+        self._objects = WaitedFor(lambda: retransmissions.taken(engine.object.find_map("retransmissions")))
         self._newcomers = Newcomers(
             engine, self._following, self._objects, self._own_processes, self._file_locks.waited
         )
@@ -223,6 +223,7 @@ class Session:
         intervals.passed(threads)
         for collector in collectors:
             collector.ends(at)
+        self._objects.cut()
 
         def write() -> None:
             bounds.finish_beside(len(threads), intervals.taken)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ....converters.model.wait_objects import label
@@ -11,12 +11,15 @@ if TYPE_CHECKING:
     from ....converters.model.wait_objects import WaitObject
     from ..rows import Row
     from .objects import Objects
+    from .retransmissions import Retransmissions
 
 
 class WaitedFor:
     """Objects that threads wait for; see `Objects`."""
 
-    def __init__(self) -> None:
+    def __init__(self, resent: Callable[[], Retransmissions]) -> None:
+        """``resent``: takes what TCP has sent again since the last time."""
+        self._resent = resent
         self._objects: Objects | None = None
 
     def add(self, data: bytes) -> None:
@@ -36,6 +39,13 @@ class WaitedFor:
         """Names the rest. Called when the trace has ended."""
         if self._objects:
             self._objects.finish()
+        self.cut()
+
+    def cut(self) -> None:
+        """Counts what TCP has sent again. Called when an interval has ended."""
+        resent = self._resent()
+        if self._objects:
+            self._objects.resent = resent
 
     def others(self, number: int) -> set[int]:
         """Processes at the other end of the object that the probes give this id, as far as it is known by now."""

@@ -29,7 +29,7 @@ def test_connections_of_an_epoll_descriptor() -> None:
         for fd in (client.fileno(), ours.fileno(), reader):
             epoll.register(fd)
         epoll.register(writer, select.EPOLLOUT)
-        found = connections_of(EMPTY._replace(fd=epoll.fileno()), tables_of(ME))
+        found, of_tcp = connections_of(EMPTY._replace(fd=epoll.fileno()), tables_of(ME))
         address = f"127.0.0.1:{server.getsockname()[1]}"
         expected = {
             f"socket:[{inode(accepted.fileno())}]": Connection(TCP, address, 0, serves=True),
@@ -38,17 +38,18 @@ def test_connections_of_an_epoll_descriptor() -> None:
         if peer_of(ME, inode(ours.fileno())):  # else the kernel has no CONFIG_UNIX_DIAG
             expected[f"socket:[{inode(theirs.fileno())}]"] = Connection(UNIX, "", 0)
         assert found == expected
-        accepted_one = connections_of(EMPTY._replace(fd=(1 << 32) - 2), tables_of(ME))
-        assert expected.items() <= accepted_one.items()  # all descriptors of a process that polls several
         own = f"{client.getsockname()[0]}:{client.getsockname()[1]}"
+        assert of_tcp == {(own, address)}
+        accepted_one, _ = connections_of(EMPTY._replace(fd=(1 << 32) - 2), tables_of(ME))
+        assert expected.items() <= accepted_one.items()  # all descriptors of a process that polls several
         assert accepted_one[f"socket:[{inode(client.fileno())}]"] == Connection(TCP, own, 0, serves=False)
     for fd in (reader, writer):
         os.close(fd)
 
 
 def test_a_process_that_is_gone() -> None:
-    assert connections_of(EMPTY._replace(tgid=1 << 30, tid=1 << 30, fd=3), tables_of(ME)) == {}
-    assert connections_of(EMPTY._replace(tgid=1 << 30, tid=1 << 30, fd=(1 << 32) - 2), tables_of(ME)) == {}
+    assert connections_of(EMPTY._replace(tgid=1 << 30, tid=1 << 30, fd=3), tables_of(ME)) == ({}, set())
+    assert connections_of(EMPTY._replace(tgid=1 << 30, tid=1 << 30, fd=(1 << 32) - 2), tables_of(ME)) == ({}, set())
 
 
 REDIS = Connection(TCP, "127.0.0.1:6379", 0, serves=True)

@@ -12,6 +12,7 @@ from stallscope.tracers.base.file_locks import LOST_LOOKS, LOST_REQUESTS
 from stallscope.tracers.engines.ebpf.measures.offcpu import OffCpuCollector
 from stallscope.tracers.engines.ebpf.measures.python_steps import PythonStepsCollector
 from stallscope.tracers.engines.ebpf.remarks import details
+from stallscope.tracers.engines.ebpf.retransmissions import LOST as LOST_SEGMENTS
 from stallscope.tracers.kernel.records import LOST, ExecRecord, Origin, WaitSum
 from stallscope.tracers.measures.offcpu import OffCpu
 from stallscope.tracers.measures.span_options import SpanOptions
@@ -152,6 +153,12 @@ def test_requests_for_locks_on_files_that_the_kernel_or_the_tracer_had_no_room_f
     assert {kind: number for kind, number in made.lost.items() if number} == {LOST_REQUESTS: 5, LOST_LOOKS: 4}
     assert worded(made.comments) == []  # larger tables would not help
     assert LOST_REQUESTS not in profile().lost
+
+
+def test_segments_whose_connections_are_not_known() -> None:
+    made = profile(counters={"lost_retransmissions": 2})
+    assert {kind: number for kind, number in made.lost.items() if number} == {LOST_SEGMENTS: 2}
+    assert worded(made.comments) == []
 
 
 def test_a_stack_that_came_twice_is_no_loss() -> None:

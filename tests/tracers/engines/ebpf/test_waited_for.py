@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 from stallscope.converters.model.wait_objects import FILE
+from stallscope.tracers.engines.ebpf.retransmissions import Resent, Retransmissions, Sender
 from stallscope.tracers.engines.ebpf.waited_for import WaitedFor
 from stallscope.tracers.kernel.objects import RECORD, ObjectRecord
 
@@ -23,7 +25,7 @@ def rows(*numbers: int) -> Any:
 
 def test_a_trace_without_objects_imports_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, MODULE, None)
-    waited = WaitedFor()
+    waited = WaitedFor(Retransmissions)
     waited.poll()
     waited.finish()
     assert waited.found(rows(NUMBER)) == []
@@ -32,7 +34,7 @@ def test_a_trace_without_objects_imports_nothing(monkeypatch: pytest.MonkeyPatch
 def test_the_first_record_is_named(tmp_path: Path) -> None:
     path = tmp_path / "data"
     path.write_text("x")
-    waited, me = WaitedFor(), os.getpid()
+    waited, me = WaitedFor(Retransmissions), os.getpid()
     with path.open() as file:
         status = os.fstat(file.fileno())
         dev = os.major(status.st_dev) << 20 | os.minor(status.st_dev)
@@ -44,3 +46,21 @@ def test_the_first_record_is_named(tmp_path: Path) -> None:
     (found,) = waited.found(rows(NUMBER, 0))
     assert (found.id, found.kind, found.name) == (NUMBER, FILE, str(path))
     assert waited.found(rows(NUMBER + 1)) == []
+
+
+def test_what_tcp_has_sent_again_in_each_interval() -> None:
+    """A connection of two threads, whose first interval has segments that were sent again."""
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
+        ends = [f"{address}:{port}" for address, port in (client.getsockname(), client.getpeername())]
+        intervals = [Retransmissions({Sender(3, *ends): Resent(4)}), Retransmissions()]
+        waited = WaitedFor(lambda: intervals.pop(0))
+        me, (local, remote) = os.getpid(), (end.rpartition(":") for end in ends)
+        packed = [socket.inet_aton(address).ljust(16, b"\0") for address, _, _ in (local, remote)]
+        ports = (int(local[2]), int(remote[2]))
+        file = (me, NUMBER, os.fstat(client.fileno()).st_ino, 0, 0, 0, 0, 0, 0o140777, client.fileno())
+        waited.add(RECORD.pack(9, *ObjectRecord(*file, 3, 0, 2, 1, 6, 1, *ports, me, *packed)))
+        waited.poll()
+        waited.cut()
+        assert [each.retransmissions for each in waited.found(rows(NUMBER))] == [4]
+        waited.finish()
+        assert [each.retransmissions for each in waited.found(rows(NUMBER))] == [0]

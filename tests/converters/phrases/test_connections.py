@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import tcp_profiles
+from stallscope.converters.facts.wait_functions import COLLECTIVE
+from stallscope.converters.model import Profile
+from stallscope.converters.phrases.connections import sent_again
+from stallscope.converters.rules.verdict import Verdict
+from summary_profiles import facts_of
+
+
+def said(profile: Profile, kind: str) -> str:
+    """Words for a verdict on the server's process that tells of no connection."""
+    return sent_again(facts_of(profile), Verdict("for_others", kind, 1, 1, frozenset({5})))
+
+
+def test_a_connection_of_a_rank_that_waits_for_others() -> None:
+    profile = tcp_profiles.both(0.9, 0.9)
+    profile.objects[1].retransmissions = 20
+    text = f"; 20 segments of the connection of store (5) to {tcp_profiles.HERE} were sent again meanwhile"
+    assert said(profile, COLLECTIVE) == text
+    assert said(profile, "peer") == "", "the wait is on something else"
+    profile.objects[1] = replace(profile.objects[1], retransmissions=1)
+    assert said(profile, COLLECTIVE) == ""
