@@ -11,6 +11,7 @@ from ..facts.file_locks import FileHolder
 from ..facts.identity import kernel_id
 from ..facts.idle_evidence import PERIODIC
 from ..facts.sampling import are_few, shown_share
+from ..facts.wait_functions import COLLECTIVE
 from ..facts.wait_kinds import EVENTS, LOCK, PEER, SLEEP
 from ..facts.wakers import TIMEOUT
 from ..model.remarks import WaitsHidden
@@ -20,6 +21,7 @@ from ..phrases.sentences import Sentences, everyone
 from ..phrases.words import listed, on_cores
 from ..rules import busy, crowd, deadlock, for_others, gil_main, held_up, workers
 from ..rules.finding import Finding
+from ..rules.late_rank import LateRank
 from ..rules.ranking import Judgement, is_of_gil
 from ..rules.verdict import Verdict
 from .few_samples import few_of_work, hidden_part
@@ -55,6 +57,8 @@ class Answer:
     is_endless: bool = False
     """Most of what the first sentence tells are waits that had not ended with the trace, or ended with a timeout of
     their own, and that no traced thread explains."""
+    is_late_rank: bool = False
+    """Whether the first sentence is left out: that on a late rank says for whom these ranks wait."""
     names_takers: bool = False
     """Whether the first sentence names those that had the cores, or says that these threads outnumber them."""
 
@@ -78,7 +82,9 @@ def answer(summary: Summary, facts: Facts, judgement: Judgement) -> Answer:
     if summary.weight and first.rule in (busy.RULE, crowd.RULE) and (work := _work_sentence(summary)):
         second = work if summary.waits else _with_hidden(summary, work)
         follows = follows if equal else None
-    sentences = tuple(filter(None, (with_part(said, first, facts), equal, second, still)))
+    is_late_rank = _waits_for_late_rank(first, judgement)
+    said = "" if is_late_rank else with_part(said, first, facts)
+    sentences = tuple(filter(None, (said, equal, second, still)))
     is_gil = first.rule == gil_main.RULE
     return Answer(
         sentences,
@@ -90,6 +96,7 @@ def answer(summary: Summary, facts: Facts, judgement: Judgement) -> Answer:
         holder=_untraced_holder(first),
         victim=kernel_id(min(first.pids)) if is_gil else _victim(first.finding, facts),
         is_endless=_is_endless(first, facts),
+        is_late_rank=is_late_rank,
         names_takers=any(_names_takers(each) for each in (first, follows) if each),
     )
 
@@ -147,9 +154,18 @@ def _is_endless(verdict: Verdict, facts: Facts) -> bool:
     return by_nobody >= thresholds.MOSTLY * finding.time
 
 
-def with_blame(sentences: tuple[str, ...], blamed: str) -> tuple[str, ...]:
+def _waits_for_late_rank(first: Verdict, judgement: Judgement) -> bool:
+    """Whether the first verdict says no more than that ranks wait for others, of which one is told as late."""
+    return (first.rule == for_others.RULE and first.kind == COLLECTIVE) and any(
+        isinstance(each.detail, LateRank) and each.detail.late is not None and first.pids <= each.pids
+        for each in judgement.steps
+    )
+
+
+def with_blame(told: Answer, blamed: str) -> tuple[str, ...]:
     """The sentences of an answer, and after the first one who is ``blamed``: ends waits, has a lock, or is late."""
-    return (*sentences[:1], blamed, *sentences[1:]) if blamed else sentences
+    place = 0 if told.is_late_rank else 1
+    return (*told.sentences[:place], blamed, *told.sentences[place:]) if blamed else told.sentences
 
 
 def _nothing(summary: Summary) -> str:

@@ -157,7 +157,7 @@ def _summarize(profile: Profile, chosen: Whom | None, known: Read | None) -> Sum
     path = critical_sentence(summary.critical) if summary.critical else ""
     # The user asked for steps.
     met = (*sentences_of_collectives(summary.collectives), *_late_ranks(facts, judgement))
-    told_all = (*met, *sentences_of_steps(summary.steps), path, *with_blame(told.sentences, blamed), of_gil)
+    told_all = (*met, *sentences_of_steps(summary.steps), path, *with_blame(told, blamed), of_gil)
     sentences = (few_of_threads(profile), *told_all)
     sentences = tuple(filter(None, sentences))
     untold = all_of_cores(judgement.verdicts, told.told)
