@@ -32,7 +32,7 @@ class Stands(NamedTuple):
     for_all: bool
     """Whether all ranks take part in the operation."""
     place: Place | None
-    """Where it is blocked; None: it polls."""
+    """Place where it is blocked; None: it polls."""
 
     @property
     def operation(self) -> tuple[str, ...]:

@@ -86,7 +86,7 @@ def _verdict(facts: Facts, job: Job) -> Verdict | None:
 
 
 def _findings(facts: Facts, standing: Sequence[Stands]) -> list[Finding]:
-    """Those that are blocked, and those that poll: at most two, one at least."""
+    """Findings on those that are blocked, and on those that poll: at most two, one at least."""
     blocked = {each.thread: [each.place] for each in standing if each.place}
     polls = [each.thread for each in standing if not each.place]
     kind = next((place.kind for (place,) in blocked.values()), "")

@@ -28,7 +28,7 @@ PROCESSES, THREADS, CALLS = 2, 2, 100_000
 def test_no_call_is_lost_untold(
     options: ArgumentOptions, loses: bool, trace: Trace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a buffer that is much too small, most are lost: the number is told."""
+    """Most are lost with a buffer that is much too small: the number is told."""
     seen: list[CallTable] = []
     joined = assemble._watched
 

@@ -197,7 +197,7 @@ def test_types_of_mpi_that_are_addresses_differ_by_process() -> None:
 
 
 def test_counts_of_mpi_are_those_of_an_int() -> None:
-    """What a caller has left in the upper half of the register is no part of it; NCCL's has all bits."""
+    """Bits that a caller has left in the upper half of the register are no part of it; NCCL's has all bits."""
     table = Table()
     for pid, count in ((10, 8), (11, 0x7F11_0000_0008), (12, (1 << 64) - 8), (13, 0xFFFF_FFF8), (14, 9)):
         table.add(pid, pid, MPI, 1, 2, count, 0x4C00080B, 0, COMM)

@@ -135,7 +135,7 @@ def test_ranks_that_poll() -> None:
 
 
 def test_ranks_that_do_nothing_but_meet() -> None:
-    """They are in the operation in all samples, too."""
+    """All of their samples are in the operation, too."""
     assert found(polling_ranks({POLLS: 100}, 4, calls=1)) is None
 
 
@@ -149,7 +149,7 @@ def test_a_rank_that_comes_once_in_a_while() -> None:
 
 
 def test_some_are_blocked_and_some_poll() -> None:
-    """They are in one operation, however each waits there."""
+    """Ranks are in one operation, however each waits there."""
     made = polling_ranks({POLLS: 100}, 4, waits=MEET, waited=1)
     for times in made.threads[2:]:
         times.blocked, times.on_cpu = {}, TEN

@@ -208,7 +208,7 @@ def test_a_file_without_probes_because_others_wait_is_told(tmp_path: Path, monke
 
 
 def test_processes_that_use_functions_with_probes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of which one such function has no probe are none of them."""
+    """Processes of which one such function has no probe are none of them."""
     mapping, found = made(tmp_path), probes()
 
     def attach(_loaded: object, _way: Way, _names: object, _fd: int, places: Sequence[Place]) -> Attached:
