@@ -38,6 +38,8 @@ class Run(NamedTuple):
     """Work of the kernel there to get memory: `AT_LIMIT`, `FREES`, `SWAPS`; "" if it is nothing of these."""
     job: str = ""
     """The part of a training job, as in `waits.Wait`: it asks again and again whether it may go on."""
+    polls: str = ""
+    """The function of a library, as in `waits.Waits.polls`; "" if there is none."""
 
 
 @dataclass(slots=True)
@@ -89,7 +91,7 @@ class _Places:
             # What a preempted thread was in is what it ran.
             wait = self._waits.of(stack, PREEMPTED)
             site, job = hot_site(stack, self._sites), self._waits.job(stack)
-            run = Run(site, wait.call, wait.gpu, _memory(stack), job)
+            run = Run(site, wait.call, wait.gpu, _memory(stack), job, self._waits.polls(stack))
             found = self._known[id(stack)] = run, functions(stack)
         return found
 

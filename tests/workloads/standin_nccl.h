@@ -15,7 +15,8 @@ struct standin_stream {
 int cudaStreamCreate(struct standin_stream **stream);
 int cudaStreamSynchronize(struct standin_stream *stream);
 
-#define STANDIN_NCCL "STANDIN_NCCL" /* environment variable: "blocking": calls return when the operation is done */
+/* Environment variable: "blocking": calls return when the operation is done; "proxy": with the threads of NCCL that poll. */
+#define STANDIN_NCCL "STANDIN_NCCL"
 
 enum {
 	NCCL_SUCCESS,
