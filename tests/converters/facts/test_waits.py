@@ -386,7 +386,6 @@ def test_waits_for_a_gpu(function: str, path: str, gpu: bool) -> None:
 
 
 def test_a_thread_of_nccl_that_runs() -> None:
-    """Threads that poll for it, and one of the program with such a name."""
     nccl, waits = Module("/usr/lib/libnccl.so.2"), Waits()
     progress = user(nccl, "ncclProxyProgress(void*)", "progressOps")
     stacks = [
