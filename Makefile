@@ -50,7 +50,8 @@ TIMED := tests/diagnoses tests/hostile tests/live tests/vm tests/workloads
 # runs beside changes none of it. Two at a time.
 BESIDE := $(patsubst %,tests/live/test_%.py,any_library answer_again around ask ask_events asleep bcc bounds call_tables command compare cuda \
 	cuda_ioctls demo embedded eu_stack events func intervals ioctl jobs kernel_addresses names networks peers postgres \
-	privileges python python_clients python_steps python_storm ranks robust runtimes scan_live scan_page \
+	privileges python python_clients python_steps python_storm ranks retransmissions robust runtimes scan_live \
+	scan_page \
 	scan_watch scope_of_command spans sub_interpreters sudo timeline unwind wait_limits wait_objects wrong_input) \
 	tests/workloads/test_workload_stacks.py
 

@@ -40,6 +40,8 @@ class Run(NamedTuple):
     """The part of a training job, as in `waits.Wait`: it asks again and again whether it may go on."""
     operation: str = ""
     """The function of the library for that, or ``gpu``; "" if there is none, or if it is a script's."""
+    polls: str = ""
+    """The function of a library, as in `waits.Waits.polls`; "" if there is none."""
 
 
 @dataclass(slots=True)
@@ -91,7 +93,7 @@ class _Places:
             # What a preempted thread was in is what it ran.
             wait = self._waits.of(stack, PREEMPTED)
             site, (job, operation) = hot_site(stack, self._sites), self._waits.job(stack)
-            run = Run(site, wait.call, wait.gpu, _memory(stack), job, operation or wait.gpu)
+            run = Run(site, wait.call, wait.gpu, _memory(stack), job, operation or wait.gpu, self._waits.polls(stack))
             found = self._known[id(stack)] = run, functions(stack)
         return found
 

@@ -41,7 +41,16 @@ _OF_HOTSPOT = frozenset(
 """Functions in libraries: the launcher's thread, workers and services of the virtual machine
 (src/hotspot/share/runtime, gc)."""
 
+PROGRESS = frozenset(("ncclProxyProgress", "ncclRmaProxyProgressThread", "persistentSocketThread"))
+"""Functions of NCCL's threads that look again and again whether the network or a GPU has moved something, as long as an
+operation is under way: they use a core while they wait (src/proxy.cc, src/rma/, src/transport/net_socket.cc;
+the names are those in the symbol table of PyPI's nvidia-nccl-cu12 2.32.3)."""
+_HELPERS_OF_NCCL = PROGRESS | {
+    *("ncclProxyService", "ncclProxyServiceUDS", "rasThreadMain", "ncclIbAsyncThreadMain", "ncclProfilerThreadFunc"),
+}
+"""Functions of all threads that NCCL starts beside those of the program: where these wait, they wait for work."""
 _OF_PROGRAMS = {
+    **dict.fromkeys(_HELPERS_OF_NCCL, re.compile(r"lib(nccl|rccl|torch_(cuda|hip))([-_.][-\w.]*)?\.so[.\d]*")),
     **dict.fromkeys(
         (
             *("WalWriterMain", "BackgroundWriterMain", "CheckpointerMain", "AutoVacLauncherMain", "ApplyLauncherMain"),

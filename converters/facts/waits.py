@@ -15,8 +15,8 @@ from typing import NamedTuple
 from ..model import Stack
 from ..model.states import IDLE, INTERRUPTIBLE, OTHER, RUNNABLE, STOPPED, TRACED
 from . import thresholds
-from .call_kinds import BY_EVENTS, BY_FILE, BY_THREAD, BY_TIMER, FEW_EVENTS_CALLS, ended_by
-from .runtimes import LAUNCHER, waits_for_request
+from .call_kinds import BY_EVENTS, BY_FILE, BY_PEER, BY_THREAD, BY_TIMER, FEW_EVENTS_CALLS, ended_by
+from .runtimes import LAUNCHER, PROGRESS, waits_for_request
 from .stacks import Parts, Stacks, Told
 from .wait_functions import (
     BY_CALL,
@@ -121,6 +121,13 @@ class Waits:
         """See `Wait.job`: of a thread that runs there, too; and the library's function that tells, if it is one."""
         below = _below(self._stacks.of(stack))
         return below.job(), below.operation()
+
+    def polls(self, stack: Stack) -> str:
+        """The function of a library whose thread runs while it waits, of one that runs there and moves no data; else
+        ""."""
+        parts = self._stacks.of(stack)
+        moves = ended_by(parts.call or parts.called) in (BY_FILE, BY_PEER)
+        return parts.parked if parts.parked in PROGRESS and not moves else ""
 
     def at(self, parts: Parts, state: str) -> Wait:
         """Wait of a stack in parts."""

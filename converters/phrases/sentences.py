@@ -114,8 +114,8 @@ class Sentences:
         if any(late.pids & finding.pids for late in straggler.find(self._facts)):
             return f"{self.words.clause(finding)}."
         return (
-            f"{self.words.clause(finding)}{sent_again(self._facts, verdict)}; no traced rank stands out as late: it may "
-            "be one that is not traced, the network, or each of them in turn."
+            f"{self.words.clause(finding)}{sent_again(self._facts, verdict)}; no traced rank stands out as late: it "
+            "may be one that is not traced, the network, or each of them in turn."
         )
 
     def _in_loop(self, finding: Finding) -> str:

@@ -137,8 +137,8 @@ def _of_socket(found: On, own: frozenset[int]) -> str:
 
 
 def resent(found: On | None, whom: str = "") -> str:
-    """``; 41 segments of that connection were sent again meanwhile``, if that tells why it waits; else "". ``whom``: the
-    process that has the connection, if it is of another wait than that of which the sentence tells."""
+    """``; 41 segments of that connection were sent again meanwhile``, if that tells why it waits; else "". ``whom``:
+    who has the connection, if it is of another wait than that of which the sentence tells."""
     if found is None or not found.is_resent:
         return ""
     what, whose = found.what, "that connection"

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ..facts import thresholds
 from ..facts.call_kinds import ASKING
 from ..facts.facts import Facts
+from ..facts.runtimes import PROGRESS
 from ..facts.wait_kinds import THREAD
 from ..facts.wait_sums import Thread
 from ..model.states import PREEMPTED
@@ -26,7 +27,7 @@ class Polling(NamedTuple):
     frames: tuple[str, ...]
     """Place where the threads ask most often."""
     call: str
-    """The function of CUDA for which it waits, or the system call."""
+    """The function of CUDA for which it waits, that of a library's thread, or the system call."""
     share: float
     """Part of their time on cores, from 0 to 1."""
 
@@ -51,7 +52,7 @@ def _seen(facts: Facts, thread: Thread) -> _Times:
     times: _Times = Counter()
     if facts.runs:
         for run, total in facts.runs.get(thread, {}).items():
-            times[run.site.frames, run.gpu or run.call, bool(run.gpu)] += total.samples
+            times[run.site.frames, run.gpu or run.polls or run.call, bool(run.gpu)] += total.samples
         return times
     for place, of in facts.waits_of(thread).items():
         if place.state == PREEMPTED:
@@ -61,7 +62,7 @@ def _seen(facts: Facts, thread: Thread) -> _Times:
 
 def _asks(place: tuple[tuple[str, ...], str, bool]) -> bool:
     _, call, of_gpu = place
-    return of_gpu or call in ASKING
+    return of_gpu or call in ASKING or call in PROGRESS
 
 
 def _verdict(facts: Facts, members: dict[Thread, _Times], polling: set[Thread]) -> Verdict:
@@ -70,8 +71,15 @@ def _verdict(facts: Facts, members: dict[Thread, _Times], polling: set[Thread]) 
     asking = _Times({place: number for place, number in seen.items() if _asks(place)})
     (frames, call, of_gpu), _ = max(asking.items(), key=lambda entry: (entry[1], entry[0]))
     detail = Polling(frames, call, asking.total() / seen.total())
-    cause = _cause(facts, finding, polling)
-    return Verdict(RULE, GPU if of_gpu else POLLING, finding.time, 1, finding.pids, finding, cause, detail=detail)
+    kind = GPU if of_gpu else POLLING
+    if call in PROGRESS:
+        return Verdict(RULE, kind, finding.time, thresholds.PROGRESS_SAVES, finding.pids, finding, detail=detail)
+    return Verdict(RULE, kind, finding.time, 1, finding.pids, finding, _cause(facts, finding, polling), detail=detail)
+
+
+def is_wanted(verdict: Verdict) -> bool:
+    """Whether a verdict is on threads of a library that poll for as long as it is at work: they explain no waits."""
+    return isinstance(verdict.detail, Polling) and verdict.detail.call in PROGRESS
 
 
 def _cause(facts: Facts, finding: Finding, polling: set[Thread]) -> Finding | None:

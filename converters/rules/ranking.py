@@ -214,6 +214,7 @@ def _troubles_over_effects(verdicts: Verdicts, _facts: Facts) -> Verdicts:
             if each.rule not in _NO_TROUBLES
             and effect.pids <= each.pids
             and each.wait_kind not in (LOCK, HELD, HALTED)
+            and not polling.is_wanted(each)
             # Those for whom threads wait may do much else than to wait for a core.
             and (each.rule != crowd.RULE or each.score >= effect.score)
         ]

@@ -18,9 +18,11 @@ from runner import FOLDER, Workload
 from stallscope.converters.facts.wait_kinds import HALTED, SLEEP
 from stallscope.converters.model import Profile
 from stallscope.converters.model.collectives import Collectives
+from stallscope.converters.rules import busy, polling
 from stallscope.converters.rules.stuck_ranks import StuckRanks
+from stallscope.converters.rules.verdict import GPU
 from stallscope.converters.summary.collective_sentences import sentences
-from stallscope.converters.summary.judging import judgement_of
+from stallscope.converters.summary.judging import judgement_of, read
 from stallscope.tracers.base.scope import Scope
 from stallscope.tracers.engines.ebpf.assemble import profile_of
 from stallscope.tracers.engines.ebpf.measures.registry import collectors
@@ -30,6 +32,7 @@ from stallscope.tracers.kernel.records import RecordSink
 from stallscope.tracers.measures.argument_options import ArgumentOptions
 from stallscope.tracers.measures.calls import Calls
 from stallscope.tracers.measures.offcpu import OffCpu
+from stallscope.tracers.measures.oncpu import OnCpu
 from stallscope.tracers.measures.protocol import Measure
 from stallscope.tracers.measures.timeline import Timeline
 from stallscope.tracers.probe_targets.wanted import Library, Wanted
@@ -235,3 +238,18 @@ def test_a_rank_that_calls_something_else(
     others = [LATE] if mode and case == "other" else []
     assert [each.rank.number for each in later.others] == others
     assert len(later.inside) + len(others) == RANKS
+
+
+def test_threads_of_nccl_that_poll(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that looks for progress uses a core all the time, and another one waits for requests."""
+    monkeypatch.setenv("STANDIN_NCCL", "proxy")
+    profile = trace("nccl_ranks", 2, 200, "late", measures=(OffCpu(time="wall"), OnCpu(time="wall"))).profile
+    _, judgement = judgement_of(profile)
+    assert judgement.first
+    assert judgement.first.kind == GPU, "the rank that is early waits for its stream"
+    names = {(each.pid, each.tid): each.thread for each in profile.threads}
+    (polls,) = (each.finding for each in judgement.verdicts if each.rule == polling.RULE)
+    assert polls
+    assert {names[thread] for thread in polls.threads} == {"NCCL Progress 0"}
+    assert "NCCL Service 0" in {names[thread] for thread in read(profile).facts.roles.quiet}
+    assert all(each.rule != busy.RULE for each in judgement.verdicts)

@@ -4,9 +4,12 @@
  * operation is done when all ranks have asked for it, with the same function, count and type; if they differ, or if one
  * never asks, it is never done. As NCCL's calls do, these only enqueue: a thread of the communicator does what was asked
  * for, in the order of its stream, and cudaStreamSynchronize waits for it. With STANDIN_NCCL=blocking the calls themselves
- * wait. Nothing is added up or copied. */
+ * wait. Nothing is added up or copied. With STANDIN_NCCL=proxy there are two threads more of each communicator: one looks
+ * again and again whether the others have asked for something, and yields its core, one waits for requests in poll(). */
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,7 +78,9 @@ struct standin_comm {
 	pthread_cond_t more;
 	struct task queue[KEPT];
 	uint64_t first, last; /* of the queue */
-	bool blocking, ended;
+	bool blocking, ended, has_proxies;
+	_Atomic bool is_over;
+	pthread_t proxies[2];
 	char name[64];
 	uint64_t end_magic;
 };
@@ -205,6 +210,38 @@ static void *device(void *argument)
 	}
 }
 
+static __attribute__((noinline)) uint64_t progressOps(ncclComm_t comm)
+{
+	uint64_t asked = 0;
+
+	for (int i = 0; i < comm->ranks; i++)
+		asked += atomic_load(&comm->shared->rank[i].asked);
+	return asked;
+}
+
+static __attribute__((noinline)) void *ncclProxyProgress(void *argument)
+{
+	ncclComm_t comm = argument;
+	uint64_t asked = 0;
+
+	pthread_setname_np(pthread_self(), "NCCL Progress 0");
+	while (!atomic_load(&comm->is_over)) {
+		asked += progressOps(comm);
+		sched_yield();
+	}
+	return (void *)asked;
+}
+
+static __attribute__((noinline)) void *ncclProxyService(void *argument)
+{
+	ncclComm_t comm = argument;
+
+	pthread_setname_np(pthread_self(), "NCCL Service 0");
+	while (!atomic_load(&comm->is_over))
+		poll(NULL, 0, 100);
+	return NULL;
+}
+
 static int launch(ncclComm_t comm, struct task *task)
 {
 	if (comm->blocking) {
@@ -291,6 +328,7 @@ static int join_ranks(ncclComm_t *made, const char *name, int ranks, int rank)
 	comm->rank = rank;
 	comm->hash = hash_of(name);
 	comm->blocking = mode && strcmp(mode, "blocking") == 0;
+	comm->has_proxies = mode && strcmp(mode, "proxy") == 0;
 	pthread_mutex_init(&comm->lock, NULL);
 	pthread_cond_init(&comm->more, NULL);
 	joined = atomic_fetch_add(&comm->shared->joined, 1) + 1;
@@ -304,6 +342,9 @@ static int join_ranks(ncclComm_t *made, const char *name, int ranks, int rank)
 	if (rank == 0)
 		shm_unlink(name);
 	if (!comm->blocking && pthread_create(&comm->thread, NULL, device, comm))
+		return NCCL_SYSTEM_ERROR;
+	if (comm->has_proxies && (pthread_create(&comm->proxies[0], NULL, ncclProxyProgress, comm) ||
+				  pthread_create(&comm->proxies[1], NULL, ncclProxyService, comm)))
 		return NCCL_SYSTEM_ERROR;
 	*made = comm;
 	return NCCL_SUCCESS;
@@ -371,6 +412,9 @@ EXPORTED int ncclCommDestroy(ncclComm_t comm)
 		pthread_mutex_unlock(&comm->lock);
 		pthread_join(comm->thread, NULL);
 	}
+	atomic_store(&comm->is_over, true);
+	for (int i = 0; comm->has_proxies && i < 2; i++)
+		pthread_join(comm->proxies[i], NULL);
 	munmap(comm->shared, sizeof(struct shared));
 	comm->magic = 0;
 	free(comm);

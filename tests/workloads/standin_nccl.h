@@ -32,7 +32,8 @@ int cudaStreamEndCapture(struct standin_stream *stream, struct standin_graph **g
 int cudaGraphInstantiate(struct standin_graph **made, struct standin_graph *graph, uint64_t flags);
 int cudaGraphLaunch(struct standin_graph *graph, struct standin_stream *stream);
 
-#define STANDIN_NCCL "STANDIN_NCCL" /* environment variable: "blocking": calls return when the operation is done */
+/* Environment variable: "blocking": calls return when the operation is done; "proxy": with the threads of NCCL that poll. */
+#define STANDIN_NCCL "STANDIN_NCCL"
 
 enum {
 	NCCL_SUCCESS,

@@ -209,3 +209,18 @@ def test_a_server_of_a_file_system_waits_for_requests() -> None:
 )
 def test_the_main_thread_of_a_fuse_file_system(path: str, parked: str) -> None:
     assert parked_in(Frame("fuse_session_loop_mt", module=Module(path))) == parked
+
+
+@pytest.mark.parametrize(
+    ("path", "parked"),
+    [
+        ("/opt/venv/lib/python3.12/site-packages/nvidia/nccl/lib/libnccl.so.2", True),
+        ("/usr/lib/librccl.so.1.0", True),
+        ("/opt/torch/lib/libtorch_cuda.so", True),
+        ("/opt/app/train", False),
+        ("/opt/app/libncclown.so", False),
+    ],
+)
+def test_threads_of_nccl(path: str, parked: bool) -> None:
+    for name in ("ncclProxyService(void*)", "ncclProxyProgress(void*)", "rasThreadMain(void*)"):
+        assert parked_in(Frame(name, module=Module(path))) == (name.partition("(")[0] if parked else "")

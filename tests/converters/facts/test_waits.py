@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 from stallscope.converters.facts.plumbing import in_library
-from stallscope.converters.facts.wait_kinds import TOLD_BY_OTHERS
+from stallscope.converters.facts.wait_kinds import TOLD_BY_OTHERS, WORK
 from stallscope.converters.facts.wait_sites import site
-from stallscope.converters.facts.waits import wait_of
+from stallscope.converters.facts.waits import Waits, wait_of
 from stallscope.converters.model import Frame, Module, Stack
 from summary_profiles import EPOLL, EXE, FUTEX, LIBC, LIBSTDCXX, POOL, TOPK, kernel, user
 
@@ -383,3 +383,18 @@ def test_collectives_of_a_library_that_a_program_ships(function: str, path: str,
 def test_waits_for_a_gpu(function: str, path: str, gpu: bool) -> None:
     stack = (*user(EXE, "main", "step"), *user(Module(path), function), *user(LIBC, "poll"), *EPOLL)
     assert wait_of(stack, "interruptible").gpu == (function if gpu else "")
+
+
+def test_a_thread_of_nccl_that_runs() -> None:
+    nccl, waits = Module("/usr/lib/libnccl.so.2"), Waits()
+    progress = user(nccl, "ncclProxyProgress(void*)", "progressOps")
+    stacks = [
+        progress,
+        (*progress, *user(LIBC, "sched_yield"), *kernel("__x64_sys_sched_yield")),
+        (*progress, *user(LIBC, "recv"), *kernel("__x64_sys_recvfrom", "tcp_recvmsg")),
+        user(nccl, "ncclProxyService(void*)", "proxyServiceInitOp"),
+        user(Module("/srv/train"), "ncclProxyProgress(void*)", "progressOps"),
+    ]
+    assert [waits.polls(stack) for stack in stacks] == ["ncclProxyProgress", "ncclProxyProgress", "", "", ""]
+    blocked = (*user(nccl, "ncclProxyProgress(void*)"), *user(LIBC, "pthread_cond_wait"), *kernel("futex_wait"))
+    assert wait_of(blocked, "interruptible").kind == WORK

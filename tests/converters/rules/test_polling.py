@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import pytest
+from nccl_profiles import NCCL, PROGRESS, beside_a_wait
 from stallscope.converters.model import Frame, Module, Profile, Sample, Stack, ThreadTimes, ValueType
 from stallscope.converters.phrases.sentences import Sentences
 from stallscope.converters.rules.polling import Polling, find
 from stallscope.converters.summary.summarize import summarize
-from summary_profiles import EXE, MS, SECOND, SLEEP, Tracee, empty, facts_of, user
+from summary_profiles import EXE, LIBC, MS, SECOND, SLEEP, Tracee, empty, facts_of, kernel, user
 from verdict_profiles import COMPUTE, YIELD, yielding
 
 CUDART = Module("/usr/local/cuda/lib64/libcudart-9335f6a2.so.12")
@@ -72,3 +73,25 @@ def test_waiting_for_a_gpu_with_a_core() -> None:
 def test_a_function_of_the_program_with_such_a_name() -> None:
     own = user(EXE, "main", "cudaStreamSynchronize")
     assert not any("GPU" in sentence for sentence in summarize(sampled(own, (Frame("x"),))).answer)
+
+
+@pytest.mark.parametrize("inner", [("progressOps",), ("ncclNetSocketTest", "poll"), ("sched_yield",), ()])
+def test_a_thread_of_nccl_that_looks_for_progress(inner: tuple[str, ...]) -> None:
+    profile = beside_a_wait(user(NCCL, PROGRESS, *inner))
+    (verdict,) = find(facts_of(profile))
+    assert verdict.finding and verdict.finding.threads == ((7, 8),)
+    first, second, *_ = summarize(profile).answer
+    assert "is spent waiting for the GPU in main → step → cudaStreamSynchronize" in first
+    assert second.startswith("100.0 % of the time of the NCCL Progress * thread of train is spent polling in nccl")
+
+
+@pytest.mark.parametrize(
+    "stack",
+    [
+        user(EXE, "main", "ncclProxyProgress", "work"),  # the program's own function
+        user(NCCL, "ncclOtherThread", "work"),
+        (*user(NCCL, PROGRESS), *user(LIBC, "send"), *kernel("__x64_sys_sendto", "tcp_sendmsg")),  # it moves data
+    ],
+)
+def test_a_thread_that_works(stack: Stack) -> None:
+    assert find(facts_of(beside_a_wait(stack))) == []
