@@ -22,18 +22,18 @@ from . import quota
 from .verdict import LATE_RANK, Verdict
 
 RULE = "late-rank"
-RUNS, WAITS, QUEUED = "runs", "waits", "queued"
+RUNS, WAITS, QUEUED, THROTTLED = "runs", "waits", "queued", "throttled"
 
 
 class Excess(NamedTuple):
     """Time of a rank before a meeting beyond that of the others; ns for each meeting."""
 
     kind: str
-    """`RUNS`: on a core; `WAITS`: blocked; `QUEUED`: without a core."""
+    """`RUNS`: on a core; `WAITS`: blocked; `QUEUED`: without a core; `THROTTLED`: so, and a quota stops its process."""
     more: int
     """Time beyond that of the median of the other ranks."""
     site: Site | None = None
-    """Place; None: no place tells, or of `QUEUED`."""
+    """Place; None: no place tells, or of `QUEUED` and `THROTTLED`."""
 
 
 class LateRank(NamedTuple):
@@ -104,7 +104,7 @@ def _verdict(facts: Facts, of: Collectives) -> Verdict | None:
         of,
         last if is_one else None,
         spread,
-        _excess(of, last) if is_one else None,
+        _by_quota(facts, last.pid, _excess(of, last)) if is_one else None,
         number,
         kind,
         arrivals[place].last,
@@ -163,6 +163,15 @@ def _excess(of: Collectives, late: CollectiveRank) -> Excess | None:
     if not mine or not mine.count or not others:
         return None
     return max(_parts(mine, others), key=lambda each: each.more, default=None)
+
+
+def _by_quota(facts: Facts, pid: int, excess: Excess | None) -> Excess | None:
+    """Tells that a quota stops the rank, if that is why it has no core."""
+    if excess is None or excess.kind != QUEUED:
+        return excess
+    mine = (each for each in facts.contention if pid in each.pids)
+    stops = any(quota.throttles(limit, each.duration) for each in mine for limit in each.limits)
+    return excess._replace(kind=THROTTLED) if stops else excess
 
 
 def _parts(mine: Spent, others: list[Spent]) -> Iterator[Excess]:

@@ -8,15 +8,18 @@ from math import comb
 import numpy as np
 import pytest
 from collective_profiles import COMPUTE, LOAD, MEETINGS, UNKNOWN, of_ranks, one_late, pair, profile_of, rank, spent
+from processes import process as add_process
 from stallscope.converters.collectives.meetings import Meetings, Member, lateness
 from stallscope.converters.model.collectives import CollectiveKind, Collectives
 from stallscope.converters.model.losses import NOT_TAKEN
+from stallscope.converters.model.processes import CpuLimit
 from stallscope.converters.model.sites import Site
 from stallscope.converters.model.steps import StepWait
 from stallscope.converters.phrases.sentences import Sentences
-from stallscope.converters.rules.late_rank import QUEUED, RUNS, WAITS, Excess, LateRank, find
+from stallscope.converters.rules.late_rank import QUEUED, RUNS, THROTTLED, WAITS, Excess, LateRank, find
 from stallscope.converters.summary.judging import read
 from summary_profiles import MS, SECOND
+from verdict_profiles import with_quota
 
 
 def found(of: Collectives) -> LateRank | None:
@@ -58,6 +61,28 @@ def test_the_largest_excess_is_the_cause(late: object, excess: Excess) -> None:
     ranks = (of.ranks[0], replace(of.ranks[1], between=late), *of.ranks[2:])
     detail = found(replace(of, ranks=ranks))
     assert detail and detail.excess == excess
+
+
+@pytest.mark.parametrize(("throttled", "kind"), [(98, THROTTLED), (0, QUEUED)])
+def test_a_quota_that_stops_the_late_rank(throttled: int, kind: str) -> None:
+    of = one_late()
+    ranks = (of.ranks[0], replace(of.ranks[1], between=spent(0, queued=7 * MS)), *of.ranks[2:])
+    profile = profile_of(replace(of, ranks=ranks))
+    stopped = throttled * SECOND // 100
+    add_process(profile, 11, "train", limits=(CpuLimit("/x", 50_000, 100_000, 100, throttled, stopped),))
+    facts = read(profile).facts
+    (verdict,) = find(facts)
+    assert isinstance(verdict.detail, LateRank) and verdict.detail.excess
+    assert verdict.detail.excess.kind == kind
+    says = ", as a quota stops it, for 7.00 ms" if throttled else "waits for a core for 7.00 ms"
+    assert says in Sentences(facts).of(verdict)
+
+
+def test_a_quota_of_another_process_is_no_cause() -> None:
+    of = one_late()
+    ranks = (of.ranks[0], replace(of.ranks[1], between=spent(0, queued=7 * MS)), *of.ranks[2:])
+    detail = find(read(with_quota(profile_of(replace(of, ranks=ranks)), 5 * SECOND)).facts)[0].detail
+    assert isinstance(detail, LateRank) and detail.excess and detail.excess.kind == QUEUED
 
 
 def test_waits_whose_stacks_were_left_out() -> None:
