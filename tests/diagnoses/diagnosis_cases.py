@@ -23,8 +23,9 @@ class Case(NamedTuple):
     @property
     def name(self) -> str:
         """Name of the case, and of its files in build/diagnoses."""
-        words = self.program.removeprefix("workload ").split()
-        return words[0] if self.command == "trace-offcpu" else f"{words[0]}-{self.command.removeprefix('trace-')}"
+        first, *others = self.program.removeprefix("workload ").split()
+        words = [first, *(word for word in others if not word.isdigit())]
+        return "-".join(words if self.command == "trace-offcpu" else [*words, self.command.removeprefix("trace-")])
 
 
 MAIN = r"the main thread of "
@@ -75,4 +76,16 @@ CASES = (
         ("the main thread of python .* c10d::Work::wait .*; meanwhile the main thread .* time_sleep",),
         needs="TORCH_PYTHON",
     ),
+    *(
+        Case(f"gloo_causes 4 {cause}", (f"Rank 1 of .* {told}",), (), "trace-nccl", "TORCH_PYTHON", 6)
+        for cause, told in (
+            ("loader", "blocked in .* load_batch .* read"),
+            ("disk", ".* write_log .* fsync"),
+            ("gc", "runs in .*gc_collect"),
+            ("neighbour", "waits for a core"),
+            # On a busy machine the thread that has the lock takes the core, too.
+            ("gil", r"waits for (Python's interpreter lock \(GIL\)|a core)"),
+        )
+    ),
+    Case("gloo_causes 4 quota", ("quota",), (), "trace-nccl", "TORCH_PYTHON", 6),
 )
