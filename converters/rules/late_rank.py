@@ -23,7 +23,7 @@ from . import quota
 from .verdict import LATE_RANK, Verdict
 
 RULE = "late-rank"
-RUNS, WAITS, QUEUED, THROTTLED, FOR_GIL = "runs", "waits", "queued", "throttled", "for the GIL"
+RUNS, WAITS, QUEUED, THROTTLED, FOR_GIL = "runs", "waits", "queued", "throttled", "for-gil"
 
 
 class Excess(NamedTuple):
