@@ -20,10 +20,10 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-ROUNDS, CALLS, RANKS = 3, 1000, 8
+ROUNDS, CALLS, RANKS = 3, 300, 8
 STEP = 10e6
 """ns of a step of training with one all-reduce."""
-_ATTACHED = 8.0
+_ATTACHED = 6.0
 """Seconds that a tracer has to attach."""
 _RANK = """
 import sys, time, torch, torch.distributed as d
