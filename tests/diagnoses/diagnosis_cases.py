@@ -80,12 +80,9 @@ CASES = (
         Case(f"gloo_causes 4 {cause}", (f"Rank 1 of .* {told}",), (), "trace-nccl", "TORCH_PYTHON", 6)
         for cause, told in (
             ("loader", "blocked in .* load_batch .* read"),
-            ("gc", "runs in .*gc_collect"),
-            ("neighbour", "waits for a core"),
             # On a busy machine a thread waits for a core each time that a record is written, or the lock is free.
             ("disk", "(blocked in .* write_log .* fsync|waits for a core)"),
             ("gil", r"waits for (Python's interpreter lock \(GIL\)|a core)"),
         )
     ),
-    Case("gloo_causes 4 quota", ("quota",), (), "trace-nccl", "TORCH_PYTHON", 6),
 )

@@ -94,7 +94,8 @@ def prepare(cause: str, folder: Path) -> Doing:
         log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT)
         return lambda: write_log(log)
     if cause == "gc":
-        kept = [{i: [i]} for i in range(10_000)]
+        gc.freeze()  # the many objects of PyTorch
+        kept = [{i: [i]} for i in range(20_000)]
         return lambda: gc.collect() + len(kept)
     if cause == "gil":
         threading.Thread(target=for_ever, daemon=True, name="statistics").start()
