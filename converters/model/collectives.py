@@ -114,7 +114,7 @@ class Collectives:
     """One communicator. Ranks are in their order, or, if that is not known, in that of their process ids."""
 
     library: str
-    """``NCCL``, ``MPI``"""
+    """``NCCL``, ``MPI``, ``Gloo``"""
     size: int
     """Number of ranks, those of other hosts included; `UNKNOWN`: it was made before the trace."""
     is_known: bool

@@ -8,7 +8,7 @@ from ..base.units import count, duration, plural, share, size
 from ..facts.identity import kernel_id
 from ..model.collectives import UNKNOWN, CollectiveKind, CollectiveRank, Collectives, Meeting, Standing
 from ..model.steps import Spent
-from ..rules.late_rank import QUEUED, RUNS, WAITS, Excess, LateRank
+from ..rules.late_rank import FOR_GIL, QUEUED, RUNS, THROTTLED, WAITS, Excess, LateRank
 from .words import listed
 
 
@@ -41,9 +41,11 @@ def _why(excess: Excess | None, others: int) -> str:
     if excess is None or excess.more <= 0:
         return ""
     where = f" in {' → '.join(excess.site.frames)}" if excess.site and excess.site.frames else ""
-    does = {RUNS: "it runs", QUEUED: "it waits for a core"}.get(excess.kind, "it is blocked")
+    does = {RUNS: "it runs", QUEUED: "it waits for a core", THROTTLED: "it waits for a core, as a quota stops it,"}
+    does[FOR_GIL] = "it waits for Python's interpreter lock (GIL)"
+    what = does.get(excess.kind, "it is blocked")
     than = f"the other {count(others)}" if others > 1 else "the other one"
-    return f": before, {does}{where} for {duration(excess.more)} more than {than}"
+    return f": before, {what}{where} for {duration(excess.more)} more than {than}"
 
 
 def _noun(kinds: Sequence[CollectiveKind]) -> str:

@@ -5,7 +5,7 @@ The user asked for collectives, or a scan saw them: what a rank does between two
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from math import exp, lgamma, log
 from statistics import median
 from sys import float_info
@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ..facts import thresholds
 from ..facts.collective_kinds import judged, often
 from ..facts.facts import Facts
+from ..facts.wait_functions import TAKE_GIL
 from ..model.collectives import UNKNOWN, CollectiveKind, CollectiveRank, Collectives
 from ..model.losses import NOT_TAKEN
 from ..model.sites import Site
@@ -22,18 +23,19 @@ from . import quota
 from .verdict import LATE_RANK, Verdict
 
 RULE = "late-rank"
-RUNS, WAITS, QUEUED = "runs", "waits", "queued"
+RUNS, WAITS, QUEUED, THROTTLED, FOR_GIL = "runs", "waits", "queued", "throttled", "for-gil"
 
 
 class Excess(NamedTuple):
     """Time of a rank before a meeting beyond that of the others; ns for each meeting."""
 
     kind: str
-    """`RUNS`: on a core; `WAITS`: blocked; `QUEUED`: without a core."""
+    """`RUNS`: on a core; `WAITS`: blocked; `QUEUED`: without a core; `THROTTLED`: so, and a quota stops its process;
+    `FOR_GIL`: blocked by other threads of Python, in all places together."""
     more: int
     """Time beyond that of the median of the other ranks."""
     site: Site | None = None
-    """Place; None: no place tells, or of `QUEUED`."""
+    """Place, or the one with most of it; None: no place tells, or of `QUEUED` and `THROTTLED`."""
 
 
 class LateRank(NamedTuple):
@@ -104,7 +106,7 @@ def _verdict(facts: Facts, of: Collectives) -> Verdict | None:
         of,
         last if is_one else None,
         spread,
-        _excess(of, last) if is_one else None,
+        _by_quota(facts, last.pid, _excess(facts, of, last)) if is_one else None,
         number,
         kind,
         arrivals[place].last,
@@ -156,22 +158,50 @@ def _matters(arrivals: list[_Arrival], place: int, spread: int, length: int) -> 
     )
 
 
-def _excess(of: Collectives, late: CollectiveRank) -> Excess | None:
+def _excess(facts: Facts, of: Collectives, late: CollectiveRank) -> Excess | None:
     """The largest of what the late rank does for longer than the others."""
     mine = late.between_late or late.before or late.between
     others = [spent for each in of.ranks if each is not late and (spent := each.before or each.between)]
     if not mine or not mine.count or not others:
         return None
-    return max(_parts(mine, others), key=lambda each: each.more, default=None)
+    return max(_parts(mine, others, _for_gil(facts, late)), key=lambda each: each.more, default=None)
 
 
-def _parts(mine: Spent, others: list[Spent]) -> Iterator[Excess]:
-    for site, time in _blocked(mine).items():
-        usual = _median(_blocked(each).get(site, 0) // each.count for each in others)
-        yield Excess(WAITS, time // mine.count - usual, site)
+def _by_quota(facts: Facts, pid: int, excess: Excess | None) -> Excess | None:
+    """Tells that a quota stops the rank, if that is why it has no core."""
+    if excess is None or excess.kind != QUEUED:
+        return excess
+    mine = (each for each in facts.contention if pid in each.pids)
+    stops = any(quota.throttles(limit, each.duration) for each in mine for limit in each.limits)
+    return excess._replace(kind=THROTTLED) if stops else excess
+
+
+def _for_gil(facts: Facts, late: CollectiveRank) -> frozenset[Site]:
+    """Places in which the rank's thread waits for Python's interpreter lock."""
+    places = facts.waits_of((late.pid, late.tid))
+    return frozenset(place.site for place in places if place.wait.lock == TAKE_GIL)
+
+
+def _parts(mine: Spent, others: list[Spent], for_gil: frozenset[Site]) -> Iterator[Excess]:
+    """``for_gil``: places of waits that have one cause."""
+    blocked, usual = _blocked(mine), [(_blocked(each), each.count) for each in others]
+    for site in (each for each in blocked if each not in for_gil):
+        yield Excess(WAITS, _beyond([site], blocked, mine.count, usual), site)
+    if held := for_gil & blocked.keys():
+        most = max(held, key=lambda site: (blocked[site], site))
+        yield Excess(FOR_GIL, _beyond(held, blocked, mine.count, usual), most)
     runs = mine.on_cpu // mine.count - _median(each.on_cpu // each.count for each in others)
     yield Excess(RUNS, runs, Site(mine.ran[0].frames, "") if mine.ran else None)
     yield Excess(QUEUED, mine.runnable // mine.count - _median(each.runnable // each.count for each in others))
+
+
+def _beyond(
+    sites: Collection[Site], blocked: Mapping[Site, int], count: int, usual: list[tuple[Mapping[Site, int], int]]
+) -> int:
+    """ns for each meeting in these places beyond what the others wait there. ``usual``: times of each of them, and the
+    number of its meetings."""
+    mine = sum(blocked[site] for site in sites) // count
+    return mine - _median(sum(times.get(site, 0) for site in sites) // number for times, number in usual)
 
 
 def _blocked(spent: Spent) -> Mapping[Site, int]:

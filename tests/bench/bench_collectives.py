@@ -20,10 +20,10 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-ROUNDS, CALLS, RANKS = 5, 1000, 8
+ROUNDS, CALLS, RANKS = 3, 300, 8
 STEP = 10e6
 """ns of a step of training with one all-reduce."""
-_ATTACHED = 8.0
+_ATTACHED = 6.0
 """Seconds that a tracer has to attach."""
 _RANK = """
 import sys, time, torch, torch.distributed as d
@@ -46,7 +46,7 @@ _POINTER = "N3c1013intrusive_ptrINS0_9AsyncWorkENS1_6detail34intrusive_target_de
 
 
 def one_liner(library: str) -> str:
-    """What bpftrace runs: the time of each call of an all-reduce until it is done."""
+    """Program for bpftrace: the time of each call of an all-reduce until it is done."""
     return (
         f"uprobe:{library}:{_REDUCE} {{ @begun[tid] = nsecs; }} "
         f"uprobe:{library}:{_GLOO}7enqueueE{_POINTER} {{ @work[pid, *(uint64 *)arg1] = @begun[tid]; }} "
@@ -83,7 +83,7 @@ class Ranks:
         return [rank.stdout.readline().split() for rank in self._ranks if rank.stdout]
 
     def meet(self) -> Cost:
-        """Has them make their calls."""
+        """Lets them make their calls."""
         for rank in self._ranks:
             assert rank.stdin
             rank.stdin.write("\n")
@@ -100,7 +100,7 @@ class Ranks:
 
 @contextmanager
 def tracer(command: list[str]) -> Iterator[None]:
-    """The command, attached; interrupted at the end. An error if it is not there."""
+    """Command that is attached meanwhile, and interrupted at the end. An error if it is not there."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         time.sleep(_ATTACHED)
@@ -117,7 +117,7 @@ def tracer(command: list[str]) -> Iterator[None]:
 
 
 def probes(pids: str) -> None:
-    """Only the probes of trace-nccl, until it is interrupted."""
+    """Traces with the probes of trace-nccl only, until it is interrupted."""
     from stallscope.tracers.base.scope import Scope
     from stallscope.tracers.engines.ebpf.measures.registry import collectors
     from stallscope.tracers.engines.ebpf.probes import ProbeOptions, Probes

@@ -23,8 +23,9 @@ class Case(NamedTuple):
     @property
     def name(self) -> str:
         """Name of the case, and of its files in build/diagnoses."""
-        words = self.program.removeprefix("workload ").split()
-        return words[0] if self.command == "trace-offcpu" else f"{words[0]}-{self.command.removeprefix('trace-')}"
+        first, *others = self.program.removeprefix("workload ").split()
+        words = [first, *(word for word in others if not word.isdigit())]
+        return "-".join(words if self.command == "trace-offcpu" else [*words, self.command.removeprefix("trace-")])
 
 
 MAIN = r"the main thread of "
@@ -74,5 +75,14 @@ CASES = (
         "gloo_straggler",
         ("the main thread of python .* c10d::Work::wait .*; meanwhile the main thread .* time_sleep",),
         needs="TORCH_PYTHON",
+    ),
+    *(
+        Case(f"gloo_causes 4 {cause}", (f"Rank 1 of .* {told}",), (), "trace-nccl", "TORCH_PYTHON", 6)
+        for cause, told in (
+            ("loader", "blocked in .* load_batch .* read"),
+            # On a busy machine a thread waits for a core each time that a record is written, or the lock is free.
+            ("disk", "(blocked in .* write_log .* fsync|waits for a core)"),
+            ("gil", r"waits for (Python's interpreter lock \(GIL\)|a core)"),
+        )
     ),
 )

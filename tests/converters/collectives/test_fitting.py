@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from stallscope.converters.collectives.fitting import Fitting, fitting
 from stallscope.converters.collectives.meetings import OPEN, Calls, Member
+from stallscope.converters.collectives.numbered import Number
 from stallscope.converters.facts import thresholds
 
 MS = 1_000_000
@@ -60,6 +61,15 @@ def test_two_who_fit_the_same_two_may_be_of_either() -> None:
 def test_ranks_of_different_jobs() -> None:
     apart = frozenset(frozenset((one, other)) for one in (10, 11) for other in (20, 21))
     assert found(*JOB, *BEHIND, apart=apart) == [[10, 11], [20, 21]]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "fit"), [((0, 2, 1, 2), True), ((0, 2, 0, 2), False), ((0, 2, 1, 3), False), ((0, 2), True)]
+)
+def test_ranks_that_are_known(numbers: tuple[int, ...], fit: bool) -> None:
+    known = [Number(*numbers[:2]), Number(*numbers[2:]) if numbers[2:] else None]
+    groups = fitting(JOB, lambda one, other: False, known).groups
+    assert groups == ([[0, 1]] if fit else [[0], [1]])
 
 
 def test_one_process_has_no_two_ranks() -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import struct
 
+import numpy as np
 import pytest
+from stallscope.converters.collectives.communicators import communicators
 from stallscope.converters.collectives.meetings import Member
 from stallscope.converters.collectives.numbered import BYTES, Number, numbers, one_each, ranks
+from stallscope.converters.collectives.records import FIELDS, CallTable
 from stallscope.converters.facts.collective_thresholds import MOST_RANKS
 
 GROUP = 0x5000
@@ -99,3 +102,39 @@ def test_what_can_be_several(known: tuple[tuple[int, int, int], ...]) -> None:
 @pytest.mark.parametrize("apart", [10, 11])
 def test_processes_of_different_jobs(apart: int) -> None:
     assert together((10, 0, 2), (11, 1, 2), apart=apart) == []
+
+
+NAMES = ("c10d::ProcessGroupGloo::ProcessGroupGloo", "c10d::ProcessGroupGloo::allreduce")
+MADE, REDUCE = range(len(NAMES))
+
+
+def table(ranks_of: dict[int, Number], *, made: bool = False, calls: int = 1) -> CallTable:
+    """All-reduces of processes, with the numbers in their memory, or with the call that has made their groups."""
+    rows = [(0, pid, MADE, (GROUP, 1, *number)) for pid, number in ranks_of.items()] if made else []
+    rows += [(10 + step, pid, REDUCE, (1, GROUP, 0, 0)) for step in range(calls) for pid in ranks_of]
+    found = np.zeros(len(rows), np.dtype(list(FIELDS)))
+    for row, (began, pid, function, arguments) in zip(found, rows, strict=True):
+        row["began"], row["ended"], row["pid"], row["function"] = began, began + 1, pid, function
+        row["made"] = GROUP if function == MADE else 0
+        row["arguments"][:4] = arguments
+    memory = {Member(pid, GROUP): {16: number} for pid, number in ranks_of.items()}
+    return CallTable(found, NAMES, numbers={} if made else memory)
+
+
+@pytest.mark.parametrize("made", [False, True])
+def test_communicators_of_gloo(made: bool) -> None:
+    """One call is enough to know who meets."""
+    (found,) = communicators(table({10: Number(1, 2), 11: Number(0, 2)}, made=made))
+    assert [(each.pid, each.rank, each.size, each.library) for each in found.members] == [
+        (11, 0, 2, "Gloo"),
+        (10, 1, 2, "Gloo"),
+    ]
+    assert (found.is_known, found.is_whole) == (True, made)
+    assert [calls.done.tolist() for calls in found.calls] == [[11], [11]], "when the call ends"
+
+
+def test_equal_ranks_are_of_several_communicators() -> None:
+    ranks_of = {10: Number(0, 2), 11: Number(0, 2), 12: Number(1, 2), 13: Number(1, 2)}
+    found = communicators(table(ranks_of))
+    assert [(len(each.members), each.is_known) for each in found] == [(1, False)] * 4
+    assert {each.members[0].rank for each in found} == {0, 1}

@@ -8,15 +8,20 @@ from math import comb
 import numpy as np
 import pytest
 from collective_profiles import COMPUTE, LOAD, MEETINGS, UNKNOWN, of_ranks, one_late, pair, profile_of, rank, spent
+from processes import process as add_process
 from stallscope.converters.collectives.meetings import Meetings, Member, lateness
+from stallscope.converters.facts.wait_sites import site
+from stallscope.converters.model import Stack
 from stallscope.converters.model.collectives import CollectiveKind, Collectives
 from stallscope.converters.model.losses import NOT_TAKEN
+from stallscope.converters.model.processes import CpuLimit
 from stallscope.converters.model.sites import Site
 from stallscope.converters.model.steps import StepWait
 from stallscope.converters.phrases.sentences import Sentences
-from stallscope.converters.rules.late_rank import QUEUED, RUNS, WAITS, Excess, LateRank, find
+from stallscope.converters.rules.late_rank import FOR_GIL, QUEUED, RUNS, THROTTLED, WAITS, Excess, LateRank, find
 from stallscope.converters.summary.judging import read
-from summary_profiles import MS, SECOND
+from summary_profiles import EXE, MS, SECOND, Tracee, user
+from verdict_profiles import GIL, LOCK, with_quota
 
 
 def found(of: Collectives) -> LateRank | None:
@@ -58,6 +63,48 @@ def test_the_largest_excess_is_the_cause(late: object, excess: Excess) -> None:
     ranks = (of.ranks[0], replace(of.ranks[1], between=late), *of.ranks[2:])
     detail = found(replace(of, ranks=ranks))
     assert detail and detail.excess == excess
+
+
+@pytest.mark.parametrize(("throttled", "kind"), [(98, THROTTLED), (0, QUEUED)])
+def test_a_quota_that_stops_the_late_rank(throttled: int, kind: str) -> None:
+    of = one_late()
+    ranks = (of.ranks[0], replace(of.ranks[1], between=spent(0, queued=7 * MS)), *of.ranks[2:])
+    profile = profile_of(replace(of, ranks=ranks))
+    stopped = throttled * SECOND // 100
+    add_process(profile, 11, "train", limits=(CpuLimit("/x", 50_000, 100_000, 100, throttled, stopped),))
+    facts = read(profile).facts
+    (verdict,) = find(facts)
+    assert isinstance(verdict.detail, LateRank) and verdict.detail.excess
+    assert verdict.detail.excess.kind == kind
+    says = ", as a quota stops it, for 7.00 ms" if throttled else "waits for a core for 7.00 ms"
+    assert says in Sentences(facts).of(verdict)
+
+
+def test_a_quota_of_another_process_is_no_cause() -> None:
+    of = one_late()
+    ranks = (of.ranks[0], replace(of.ranks[1], between=spent(0, queued=7 * MS)), *of.ranks[2:])
+    detail = find(read(with_quota(profile_of(replace(of, ranks=ranks)), 5 * SECOND)).facts)[0].detail
+    assert isinstance(detail, LateRank) and detail.excess and detail.excess.kind == QUEUED
+
+
+@pytest.mark.parametrize(("stack", "kind", "more"), [(GIL, FOR_GIL, 7), (LOCK, WAITS, 4)])
+def test_waits_for_the_interpreter_lock_are_one_cause(stack: Stack, kind: str, more: int) -> None:
+    """Waits of 3 ms and of 4 ms, in two places."""
+    stacks = stack, (*user(EXE, "main", "step"), *stack[1:])
+    waits = tuple(StepWait(site(each), ms * MS * MEETINGS, MEETINGS) for ms, each in zip((3, 4), stacks, strict=True))
+    of = one_late()
+    ranks = (of.ranks[0], replace(of.ranks[1], tid=11, between=replace(spent(7 * MS), waits=waits)), *of.ranks[2:])
+    profile = profile_of(replace(of, ranks=ranks))
+    profile.threads = [each for each in profile.threads if each.pid != 11]
+    thread = Tracee(profile, 11, "train", 11, "train")
+    for each in stacks:
+        thread.wait(each, "interruptible", SECOND)
+    facts = read(profile).facts
+    (verdict,) = find(facts)
+    assert isinstance(verdict.detail, LateRank)
+    assert verdict.detail.excess == Excess(kind, more * MS, site(stacks[1]))
+    says = "it waits for Python's interpreter lock (GIL) in " if kind == FOR_GIL else "it is blocked in "
+    assert says in Sentences(facts).of(verdict)
 
 
 def test_waits_whose_stacks_were_left_out() -> None:

@@ -52,9 +52,6 @@ def told(judgement: Judgement) -> list[str]:
     return [each.rule for each in (*judgement.steps, *judgement.verdicts, *judgement.still)]
 
 
-# What dominates what.
-
-
 def beside(of: Profile, stack: Stack, pid: int, tid: int, *, waits: int = 8, state: str = "uninterruptible") -> Profile:
     """Adds a thread to a profile that waits there for so many of 8.1 s, and runs for the rest."""
     thread = Tracee(of, pid, "app" if pid == 1 else "other", tid, "w").run(100 * MS + (8 - waits) * SECOND)

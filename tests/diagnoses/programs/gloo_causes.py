@@ -28,7 +28,7 @@ NEIGHBOURS = 3
 QUOTA, PERIOD = 10_000, 100_000
 WORK = 2000
 WRITES, RECORD = 0.02, 4096
-"""As many records are written as a slow disk takes so many seconds for."""
+"""Seconds for which records are written in a step, as on a slow disk, and their bytes."""
 NICE = -10
 """More for the neighbours: a core is divided evenly otherwise, and a rank that needs little of it gets that."""
 Doing = Callable[[], object]
@@ -86,7 +86,7 @@ def write_log(log: int) -> None:
 
 
 def prepare(cause: str, folder: Path) -> Doing:
-    """What the late rank does more in each step."""
+    """Returns the function that the late rank calls in each step, beside what all do."""
     if cause == "loader":
         children.append(subprocess.Popen([sys.executable, "-c", LOADER], stdout=subprocess.PIPE))
         return lambda: load_batch(children[0])
@@ -94,7 +94,8 @@ def prepare(cause: str, folder: Path) -> Doing:
         log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT)
         return lambda: write_log(log)
     if cause == "gc":
-        kept = [{i: [i]} for i in range(50_000)]
+        gc.freeze()  # the many objects of PyTorch
+        kept = [{i: [i]} for i in range(20_000)]
         return lambda: gc.collect() + len(kept)
     if cause == "gil":
         threading.Thread(target=for_ever, daemon=True, name="statistics").start()

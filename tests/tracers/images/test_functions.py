@@ -52,6 +52,13 @@ def test_a_stripped_library_has_what_it_exports(tmp_path: Path) -> None:
     assert "hidden" not in names
 
 
+def test_only_what_is_exported(tmp_path: Path) -> None:
+    found = find_functions(library(tmp_path), lambda name: True, 0, exported=True)
+    names = {function.name for function in found}
+    assert "outer" in names
+    assert "hidden" not in names
+
+
 def test_damaged_files_end_in_elf_errors(tmp_path: Path) -> None:
     library(tmp_path)
     whole, chance = (tmp_path / "libx.so").read_bytes(), random.Random(1)

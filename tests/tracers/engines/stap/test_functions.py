@@ -82,3 +82,13 @@ def test_a_file_that_is_no_program(tmp_path: Path) -> None:
     damaged.write_bytes(b"\x7fELF" + b"\0" * 60)
     with pytest.raises(EngineUnavailable, match="none of the files"):
         choose(Wanted(), (str(damaged),), ())
+
+
+def test_functions_with_a_probe_at_their_entry_only_are_left_out() -> None:
+    class Begins(Wanted):
+        def is_begin(self, name: str) -> bool:
+            return name == "sleep_1ms"
+
+    begins = Begins(libraries=(Library.at(SLEEPS),), symbols=re.compile("^sleep_"))
+    chosen = choose(begins, (), ())
+    assert {name for _, name in chosen.functions} == {"sleep_10ms", "sleep_25ms"}

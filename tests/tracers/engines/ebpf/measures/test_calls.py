@@ -15,6 +15,7 @@ from stallscope.tracers.engines.ebpf.probes import object_path
 from stallscope.tracers.kernel.bpfobject import Object
 from stallscope.tracers.kernel.records import ORIGIN, RUNNING
 from stallscope.tracers.kernel.uprobes import Way
+from stallscope.tracers.measures.argument_options import ArgumentOptions
 from stallscope.tracers.measures.calls import Calls
 
 NONE = Ended(0, 1, [])
@@ -79,6 +80,10 @@ def test_programs_of_each_way() -> None:
     assert CallsCollector(Calls(), way=Way.MULTI).attach_types() == {"calls_enter": 48, "calls_return": 48}
     assert CallsCollector(Calls(), way=Way.SINGLE).placed == ("calls_enter", "calls_return")
     assert CallsCollector(Calls(), way=Way.SINGLE).attach_types() == {}
+    kept = Calls(arguments=ArgumentOptions())
+    assert CallsCollector(kept, way=Way.SESSION).attach_types() == {"calls_session": 57, "calls_begin": 48}
+    assert CallsCollector(kept, way=Way.SINGLE).placed == ("calls_enter", "calls_return", "calls_begin")
+    assert CallsCollector(kept, way=Way.SINGLE).attach_types() == {}
 
 
 def test_calls_are_added_up_by_thread() -> None:

@@ -113,3 +113,26 @@ def test_what_cannot_be_read() -> None:
     memory.look(all_reduce(COMM, pid=1 << 22), NAMES.__getitem__)
     assert members(memory) == {}
     assert BYTES >= PLACE + 16
+
+
+GLOO = ("c10d::ProcessGroupGloo::allreduce", "c10d::ProcessGroupGloo::ProcessGroupGloo")
+
+
+def test_groups_of_gloo_are_read_at_their_first_call(communicator: int) -> None:
+    memory, first = CommunicatorMemory(), row(0, 1, communicator)
+    ctypes.memmove(communicator, struct.pack("<2Q2i", 0x7F5512345678, 1 << 32 | 3, 1, 4), 24)
+    memory.look(first, GLOO.__getitem__)
+    ctypes.memset(communicator, 0, 64)
+    memory.look(first, GLOO.__getitem__)
+    found = memory.of(Table().made())
+    assert (found.memory, found.numbers) == ({}, {Member(os.getpid(), communicator): {16: (1, 4)}})
+
+
+def test_a_group_of_gloo_that_is_made_is_another_one(communicator: int) -> None:
+    memory = CommunicatorMemory()
+    memory.look(np.concatenate([row(0, 1, communicator), row(1, communicator, 1, 2, 4)]), GLOO.__getitem__)
+    memory.look(row(0, 1, communicator), GLOO.__getitem__)
+    memory.look(row(0, 1, COMM, pid=1 << 22), GLOO.__getitem__)
+    numbers = memory.of(Table().made()).numbers
+    assert {member.number for member in numbers if member.pid == os.getpid()} == {1}
+    assert numbers[Member(1 << 22, COMM)] == {}

@@ -223,3 +223,30 @@ def test_processes_that_use_functions_with_probes(tmp_path: Path, monkeypatch: p
     assert found.users("cudaOther".__eq__) == frozenset(), "it is not wanted"
     found.problems[mapping.path] = "it is damaged"
     assert found.users("cudaMalloc".__eq__) == frozenset()
+
+
+def test_functions_that_can_throw_have_a_probe_at_their_entry_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others keep theirs at both, and lose these again."""
+    seen: list[tuple[Way, tuple[str, str, str], list[int]]] = []
+
+    def attach(loaded: object, way: Way, names: tuple[str, str, str], fd: int, places: Sequence[Place]) -> Attached:
+        seen.append((way, names, [place.cookie & 0xFF for place in places]))
+        return Attached(refused={places[0]: NOT_SUPPORTED})
+
+    class Begins(Wanted):
+        def is_begin(self, name: str) -> bool:
+            return name == "cudaFree"
+
+    monkeypatch.setattr(probed, "attach_possible", attach)
+    for way, begin in ((Way.SESSION, Way.MULTI), (Way.MULTI, Way.MULTI), (Way.SINGLE, Way.SINGLE)):
+        seen.clear()
+        found = Probed(None, way, ("both", "enter", "return"), Begins(), "begin")  # type: ignore[arg-type]
+        found.keeps = True
+        found.look(ME, made(tmp_path))
+        assert seen == [(way, ("both", "enter", "return"), [0]), (begin, ("", "begin", ""), [1])]
+        assert found.probes() == [], "what is refused is told of both"
+        found.leave([1])
+        assert len(seen) == 2, "it has no probe that could leave"
+        found.close()
