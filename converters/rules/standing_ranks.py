@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from ..collectives.signatures import COLLECTIVE as MEETS
-from ..collectives.signatures import signature_of
 from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.runs import Run
-from ..facts.wait_functions import COLLECTIVE
+from ..facts.wait_functions import COLLECTIVE, FOR_ALL_RANKS
 from ..facts.wait_kinds import CORE
 from ..facts.wait_sums import Place, Thread
+from ..facts.watched_functions import WATCHED
 from .rank_states import standing_for
 
 
@@ -66,12 +65,12 @@ def _polling(facts: Facts, thread: Thread) -> Stands | None:
         samples[run] += total.samples
     samples += Counter()  # without those of no samples
     operations = {run.operation for run in samples}
-    of = signature_of(next(iter(operations))) if len(operations) == 1 else None
-    if of is None or samples.total() < thresholds.FEW_SAMPLES:
+    operation = operations.pop() if len(operations) == 1 else ""
+    if not WATCHED.fullmatch(operation) or samples.total() < thresholds.FEW_SAMPLES:
         return None
     meets = any(run.job == COLLECTIVE for run in samples)
     most = max(samples, key=lambda run: (samples[run], run))
-    return Stands(thread, _down_to_operation(most.site.frames), meets, of.kind == MEETS, None)
+    return Stands(thread, _down_to_operation(most.site.frames), meets, bool(FOR_ALL_RANKS.fullmatch(operation)), None)
 
 
 def _waits_elsewhere(facts: Facts, thread: Thread) -> bool:
@@ -83,5 +82,5 @@ def _waits_elsewhere(facts: Facts, thread: Thread) -> bool:
 
 def _down_to_operation(frames: tuple[str, ...]) -> tuple[str, ...]:
     """Frames without those inside of the operation, which change all the time in one that polls."""
-    places = [place for place, name in enumerate(frames, 1) if signature_of(name)]
+    places = [place for place, name in enumerate(frames, 1) if WATCHED.fullmatch(name)]
     return frames[: places[-1]] if places else frames

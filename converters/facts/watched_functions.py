@@ -1,0 +1,16 @@
+"""Functions in which a rank waits, and each of whose calls a trace with probes on them sees.
+
+They are among those of `collectives.signatures`, from which this package must not import: a test compares them.
+"""
+
+from __future__ import annotations
+
+import re
+
+WATCHED = re.compile(
+    r"nccl(AllReduce|Broadcast|Reduce|AllGather|ReduceScatter|AlltoAll|Gather|Scatter)(Config)?|"
+    r"nccl(Bcast|Send|Recv|GroupEnd)|ncclCommInitRank(Config|Scalable)?|"
+    r"P?MPI_(Allreduce|Bcast|Reduce|Allgatherv?|Alltoall|Reduce_scatter(_block)?|Gather|Scatter|Barrier|Send|Recv)|"
+    r"(cuda(Stream|Device)|cu(Stream|Ctx))Synchronize(_ptsz|_ptds)?"
+)
+"""Names of these functions."""
