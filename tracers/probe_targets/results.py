@@ -6,6 +6,7 @@ import re
 
 from . import cuda
 
+OTHER_ERRORS = "[other errors]"
 _NCCL = re.compile(r"p?nccl[A-Z]")
 _NO_RESULT = re.compile(r"p?nccl(?:GetErrorString|GetLastError)")
 """NCCL's functions that return no ncclResult_t."""
@@ -28,7 +29,10 @@ def has_errors(name: str) -> bool:
 
 
 def error_name(function: str, code: int) -> str:
-    """The name of a result other than 0; "" if it is no error; ``ncclResult 12345`` or the like if it is not known."""
+    """The name of a result; "" if it is no error; ``ncclResult 12345`` or the like if it is not known. 0 stands for all
+    for which there was no room."""
+    if not code:
+        return OTHER_ERRORS
     if not _NCCL.match(function):
         return cuda.error_name(function, code)
     return "" if code == _IN_PROGRESS else _NCCL_ERRORS.get(code, f"ncclResult {code}")

@@ -3,8 +3,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from collective_profiles import of_ranks, rank, spent
-from job_profiles import job
 from stallscope.converters.model import Frame, Profile, Stack
 from stallscope.converters.rules.ranking import judge
 from stallscope.converters.summary import answer
@@ -398,28 +396,3 @@ def test_what_others_do_meanwhile_is_told_once() -> None:
     first, second, *_ = sentences(profile)
     assert "load → read" in first and "; meanwhile the main thread " in first
     assert "load → open" in second and "meanwhile" not in second
-
-
-def late_in(profile: Profile, *, in_turn: bool = False) -> Profile:
-    """The profile of a job with a communicator, of which rank 1 comes last, or each rank in turn."""
-    last = (33, 34, 33) if in_turn else (0, 100, 0)
-    ranks = [
-        replace(rank(place, last=number, waited=SECOND, between=spent(0)), pid=100 + place)
-        for place, number in enumerate(last)
-    ]
-    if not in_turn:
-        ranks[1] = replace(ranks[1], late=8 * MS, waited=0, between=spent(8 * MS))
-    profile.collectives = [of_ranks(*ranks)]
-    return profile
-
-
-def test_waits_for_a_rank_that_is_told_as_late_are_not_told_again() -> None:
-    late, keeps, *_ = sentences(late_in(job(0.02, 0.5, 0.02)))
-    assert late.startswith("Rank 1 of train (pid 101) comes 8.00 ms late")
-    assert keeps.startswith("Rank 1 (pid 101) keeps the other 2 ranks waiting")
-    waits = "spent waiting for other ranks"
-    assert waits not in " ".join(sentences(late_in(job(0.02, 0.5, 0.02))))
-    assert waits in sentences(job(0.02, 0.5, 0.02))[0]
-    # Nobody is named, or the longest waits are others.
-    assert waits in sentences(late_in(job(0.02, 0.5, 0.02), in_turn=True))[1]
-    assert "sleeping again and again" in sentences(late_in(job(0.2, 0.9, 0.2)))[1]

@@ -6,14 +6,16 @@ import io
 import json
 from dataclasses import replace
 
-from collective_profiles import UNKNOWN, one_late, profile_of, spent, standing
+from collective_profiles import UNKNOWN, of_ranks, one_late, profile_of, rank, spent, standing
+from job_profiles import job
 from rich.console import Console
 from stallscope.converters.facts import thresholds
+from stallscope.converters.model import Profile
 from stallscope.converters.model.collectives import Collectives, Meeting
 from stallscope.converters.summary.collective_sentences import collectives_json, sentences
 from stallscope.converters.summary.collectives_table import collectives_tables
 from stallscope.converters.summary.summarize import summarize
-from summary_profiles import MS
+from summary_profiles import MS, SECOND
 
 
 def text(*found: Collectives, top: int = 20) -> list[str]:
@@ -112,3 +114,32 @@ def test_hostile_names() -> None:
     found = replace(of, ranks=ranks)
     assert "\x1b" not in "".join(text(found))
     json.dumps(collectives_json(found)).encode()
+
+
+def answer_of(profile: Profile) -> tuple[str, ...]:
+    return summarize(profile).answer
+
+
+def late_in(profile: Profile, *, in_turn: bool = False) -> Profile:
+    """The profile of a job with a communicator, of which rank 1 comes last, or each rank in turn."""
+    last = (33, 34, 33) if in_turn else (0, 100, 0)
+    ranks = [
+        replace(rank(place, last=number, waited=SECOND, between=spent(0)), pid=100 + place)
+        for place, number in enumerate(last)
+    ]
+    if not in_turn:
+        ranks[1] = replace(ranks[1], late=8 * MS, waited=0, between=spent(8 * MS))
+    profile.collectives = [of_ranks(*ranks)]
+    return profile
+
+
+def test_waits_for_a_rank_that_is_told_as_late_are_not_told_again() -> None:
+    late, keeps, *_ = answer_of(late_in(job(0.02, 0.5, 0.02)))
+    assert late.startswith("Rank 1 of train (pid 101) comes 8.00 ms late")
+    assert keeps.startswith("Rank 1 (pid 101) keeps the other 2 ranks waiting")
+    waits = "spent waiting for other ranks"
+    assert waits not in " ".join(answer_of(late_in(job(0.02, 0.5, 0.02))))
+    assert waits in answer_of(job(0.02, 0.5, 0.02))[0]
+    # Nobody is named, or the longest waits are others.
+    assert waits in answer_of(late_in(job(0.02, 0.5, 0.02), in_turn=True))[1]
+    assert "sleeping again and again" in answer_of(late_in(job(0.2, 0.9, 0.2)))[1]

@@ -24,6 +24,7 @@ def test_functions_with_errors(name: str, has: bool) -> None:
 def test_names_of_errors() -> None:
     assert results.error_name("ncclAllReduce", 4) == "ncclInvalidArgument"
     assert results.error_name("ncclAllReduce", 99) == "ncclResult 99"
+    assert results.error_name("cudaMalloc", 0) == results.OTHER_ERRORS
     assert results.error_name("cudaMalloc", 2) == "cudaErrorMemoryAllocation"
 
 

@@ -66,8 +66,9 @@ class Retransmissions:
         )
 
     def of(self, netns: int, local: str, remote: str) -> Resent:
-        """Segments of both ends of a connection, as far as the other end is on this host."""
-        if not self._by_ends or not remote:
+        """Segments of both ends of a connection, as far as the other end is on this host. None of one that does not
+        leave the host: the loopback device loses nothing, and TCP sends again what is acknowledged late."""
+        if not self._by_ends or not remote or _is_within(local, remote):
             return Resent()
         own = self._by_ends.get((local, remote), {}).get(netns, Resent())
         other = self._other_end(netns, local, remote)
@@ -78,7 +79,7 @@ class Retransmissions:
         there = self._by_ends.get((remote, local), {})
         if netns in there:
             return there[netns]
-        elsewhere = [] if _is_loopback(local) else list(there.values())
+        elsewhere = list(there.values())
         return elsewhere[0] if len(elsewhere) == 1 else Resent()
 
 
@@ -107,5 +108,11 @@ def _parsed(key: bytes, value: bytes) -> tuple[Sender, Resent]:
     return Sender(netns, *ends), Resent(number, unanswered)
 
 
-def _is_loopback(end: str) -> bool:
-    return ip_address(end.rpartition(":")[0].strip("[]")).is_loopback
+def _is_within(local: str, remote: str) -> bool:
+    """Whether a connection is one of a host, or of a namespace, with itself."""
+    address = _address(local)
+    return address == _address(remote) or ip_address(address).is_loopback
+
+
+def _address(end: str) -> str:
+    return end.rpartition(":")[0].strip("[]")

@@ -62,7 +62,10 @@ def test_both_ends_are_added_up() -> None:
         (Sender(8, HERE, THERE), (HERE, THERE)),  # the same addresses in another namespace are another connection
         (Sender(7, HERE, ELSEWHERE), (HERE, THERE)),
         (Sender(7, HERE, THERE), (HERE, "")),
-        (Sender(8, "127.0.0.1:80", "127.0.0.1:9"), ("127.0.0.1:9", "127.0.0.1:80")),
+        # What does not leave the host is not lost.
+        (Sender(7, "127.0.0.1:80", "127.0.0.2:9"), ("127.0.0.1:80", "127.0.0.2:9")),
+        (Sender(7, "[::1]:80", "[::1]:9"), ("[::1]:80", "[::1]:9")),
+        (Sender(7, "10.0.0.1:80", "10.0.0.1:9"), ("10.0.0.1:80", "10.0.0.1:9")),
     ],
 )
 def test_another_connection(sender: Sender, ends: tuple[str, str]) -> None:

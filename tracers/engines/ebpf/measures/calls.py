@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from .spans import CallSpans
     from .totals import Moved
 
-_OTHER_ERRORS = "[other errors]"
 _CONTEXTS = 4
 """Entries of scratch maps, one per context up to CONTEXT_CALL and more: enum context of bpf/include/maps.bpf.h."""
 _INSIDE = 1 << 14
@@ -304,7 +303,7 @@ class CallsCollector(Summed):
             entry.open_inner += part.inner
         for origin, function, code, number in self._call_sums().failures():
             entry = self._entry(found, origin, function)
-            if error := results.error_name(entry.name, code) if code else _OTHER_ERRORS:
+            if error := results.error_name(entry.name, code):
                 entry.errors[error] = entry.errors.get(error, 0) + number
         return [Timed(origin, call) for (origin, _), call in found.items()]
 
