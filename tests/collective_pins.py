@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from collective_calls import MS, STREAM, SYNC, Table, told
-from collective_profiles import MEETINGS, one_late, pair, profile_of
+from collective_profiles import MEETINGS, one_late, pair, profile_of, spent
 from job_profiles import polling_ranks
 from stallscope.converters.collectives.told import Trace
 from stallscope.converters.model.collectives import Collectives
-from stallscope.converters.rules.late_rank import LateRank, find
+from stallscope.converters.rules.late_rank import WANTS, LateRank, find
 from stallscope.converters.rules.standing_ranks import standing_in
 from stallscope.converters.summary.judging import read
 from summary_profiles import EXE, SLEEP, user
@@ -78,6 +78,15 @@ def by_chance(probability: float) -> bool:
     return found is not None and found.late is not None
 
 
+def wants(runs: float, queued: float) -> bool:
+    """Whether a rank is told to run for longer that waits for a core so much longer than the others, which run for
+    2 ms; times in ms."""
+    of = one_late()
+    late = replace(of.ranks[1], between=spent(0, on_cpu=round(runs * MS), queued=round(queued * MS)))
+    found = _late(replace(of, ranks=(of.ranks[0], late, *of.ranks[2:])))
+    return found is not None and found.excess is not None and found.excess.kind == WANTS
+
+
 def polls_elsewhere(share: float) -> bool:
     """Whether a rank that polls is not told to stand if it is blocked elsewhere for so much of its time."""
     made = polling_ranks({(*user(EXE, "main"), *user(None, "MPI_Allreduce")): 100}, waits=SLEEP, waited=share)
@@ -91,6 +100,8 @@ PINS = {
     "LATE_OF_TWO": (Pin(0.79, 0.81, of_two),),
     "MEETINGS": (Pin(9, 10, meet),),
     "POLLS_ELSEWHERE": (Pin(0.0099, 0.0101, polls_elsewhere),),
+    "RUNS_MORE": (Pin(0.49, 0.51, lambda more: wants(2 + 2 * more, 4)),),
+    "RUNS_PART": (Pin(0.149, 0.151, lambda part: wants(4, 2 / part - 2)),),
     "STANDS_LEAST": (Pin(0.49, 0.51, stands_for),),
     "STANDS_STILL": (Pin(4.9, 5.1, stands),),
 }

@@ -22,6 +22,8 @@ __all__ = [
     "PROCESSES_FIT",
     "RANKS_APART",
     "RANKS_OUTSIDE",
+    "RUNS_MORE",
+    "RUNS_PART",
     "STANDS_LEAST",
     "STANDS_STILL",
     "WORST_MEETINGS",
@@ -47,6 +49,12 @@ LATE_MOSTLY = Threshold(0.5, "share of the meetings", "Who comes last to fewer i
 LATE_OF_TWO = Threshold(0.8, "share of the meetings", "Of two ranks, one comes last to half of them by chance.")
 LATE_BEYOND = Threshold(3, "times the MAD", "A lateness within that is the scatter of all ranks.")
 LATE_BY_CHANCE = Threshold(0.001, "probability", "Equal ranks look so in more than one of 1,000 runs.")
+
+# Why it is late.
+RUNS_MORE = Threshold(
+    0.5, "times what the others run", "A rank that runs for less beyond that is late for other reasons."
+)
+RUNS_PART = Threshold(0.15, "share of its excess", "Who runs for less of it has others on its core, not more to do.")
 
 # How much is shown and kept.
 COMMUNICATORS_SHOWN = Limit(3, "communicators", "More are in the JSON.")

@@ -8,7 +8,7 @@ from ..base.units import count, duration, plural, share, size
 from ..facts.identity import kernel_id
 from ..model.collectives import UNKNOWN, CollectiveKind, CollectiveRank, Collectives, Meeting, Standing
 from ..model.steps import Spent
-from ..rules.late_rank import FOR_GIL, QUEUED, RUNS, THROTTLED, WAITS, Excess, LateRank
+from ..rules.late_rank import FOR_GIL, QUEUED, RUNS, THROTTLED, WAITS, WANTS, Excess, LateRank
 from .words import listed
 
 
@@ -42,7 +42,7 @@ def _why(excess: Excess | None, others: int) -> str:
         return ""
     where = f" in {' → '.join(excess.site.frames)}" if excess.site and excess.site.frames else ""
     does = {RUNS: "it runs", QUEUED: "it waits for a core", THROTTLED: "it waits for a core, as a quota stops it,"}
-    does[FOR_GIL] = "it waits for Python's interpreter lock (GIL)"
+    does |= {FOR_GIL: "it waits for Python's interpreter lock (GIL)", WANTS: "it runs, or waits for a core to,"}
     what = does.get(excess.kind, "it is blocked")
     than = f"the other {count(others)}" if others > 1 else "the other one"
     return f": before, {what}{where} for {duration(excess.more)} more than {than}"

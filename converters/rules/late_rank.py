@@ -18,20 +18,21 @@ from ..facts.wait_functions import TAKE_GIL
 from ..model.collectives import UNKNOWN, CollectiveKind, CollectiveRank, Collectives
 from ..model.losses import NOT_TAKEN
 from ..model.sites import Site
-from ..model.steps import Spent
+from ..model.steps import Spent, StepRun
 from . import quota
 from .verdict import LATE_RANK, Verdict
 
 RULE = "late-rank"
-RUNS, WAITS, QUEUED, THROTTLED, FOR_GIL = "runs", "waits", "queued", "throttled", "for-gil"
+RUNS, WANTS, WAITS, QUEUED, THROTTLED, FOR_GIL = "runs", "wants", "waits", "queued", "throttled", "for-gil"
 
 
 class Excess(NamedTuple):
     """Time of a rank before a meeting beyond that of the others; ns for each meeting."""
 
     kind: str
-    """`RUNS`: on a core; `WAITS`: blocked; `QUEUED`: without a core; `THROTTLED`: so, and a quota stops its process;
-    `FOR_GIL`: blocked by other threads of Python, in all places together."""
+    """`RUNS`: on a core; `WANTS`: on a core, and so without one, too; `WAITS`: blocked; `QUEUED`: without a core;
+    `THROTTLED`: so, and a quota stops its process; `FOR_GIL`: blocked by other threads of Python, in all places
+    together."""
     more: int
     """Time beyond that of the median of the other ranks."""
     site: Site | None = None
@@ -106,7 +107,7 @@ def _verdict(facts: Facts, of: Collectives) -> Verdict | None:
         of,
         last if is_one else None,
         spread,
-        _by_quota(facts, last.pid, _excess(facts, of, last)) if is_one else None,
+        _excess(facts, of, last) if is_one else None,
         number,
         kind,
         arrivals[place].last,
@@ -164,7 +165,32 @@ def _excess(facts: Facts, of: Collectives, late: CollectiveRank) -> Excess | Non
     others = [spent for each in of.ranks if each is not late and (spent := each.before or each.between)]
     if not mine or not mine.count or not others:
         return None
-    return max(_parts(mine, others, _for_gil(facts, late)), key=lambda each: each.more, default=None)
+    found = max(_parts(mine, others, _for_gil(facts, late)), key=lambda each: each.more, default=None)
+    found = _by_quota(facts, late.pid, found)
+    return _to_run(mine, others, found) if found and found.kind == QUEUED else found
+
+
+def _to_run(mine: Spent, others: list[Spent], excess: Excess) -> Excess:
+    """Tells that the rank runs for longer than the others, if that is why it waits for a core for longer: it is no use
+    to compare how long they wait, as those that run shortly get one sooner."""
+    usual = median(each.on_cpu / each.count for each in others)
+    more = mine.on_cpu / mine.count - usual
+    whole = excess.more + round(more)
+    if more < thresholds.RUNS_MORE * usual or more < thresholds.RUNS_PART * whole:
+        return excess
+    return Excess(WANTS, whole, _ran_more(mine, others))
+
+
+def _ran_more(mine: Spent, others: list[Spent]) -> Site | None:
+    """Place in which the rank runs for longer than the others, by samples; None if there are none."""
+
+    def beyond(ran: StepRun) -> float:
+        usual = ({each.frames: each.samples for each in of.ran}.get(ran.frames, 0) for of in others)
+        times = (of.estimated(samples) / of.count for of, samples in zip(others, usual, strict=True))
+        return mine.estimated(ran.samples) / mine.count - median(times)
+
+    most = max(mine.ran, key=beyond, default=None)
+    return Site(most.frames, "") if most else None
 
 
 def _by_quota(facts: Facts, pid: int, excess: Excess | None) -> Excess | None:
@@ -191,7 +217,7 @@ def _parts(mine: Spent, others: list[Spent], for_gil: frozenset[Site]) -> Iterat
         most = max(held, key=lambda site: (blocked[site], site))
         yield Excess(FOR_GIL, _beyond(held, blocked, mine.count, usual), most)
     runs = mine.on_cpu // mine.count - _median(each.on_cpu // each.count for each in others)
-    yield Excess(RUNS, runs, Site(mine.ran[0].frames, "") if mine.ran else None)
+    yield Excess(RUNS, runs, _ran_more(mine, others))
     yield Excess(QUEUED, mine.runnable // mine.count - _median(each.runnable // each.count for each in others))
 
 

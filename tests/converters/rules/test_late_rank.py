@@ -16,9 +16,9 @@ from stallscope.converters.model.collectives import CollectiveKind, Collectives
 from stallscope.converters.model.losses import NOT_TAKEN
 from stallscope.converters.model.processes import CpuLimit
 from stallscope.converters.model.sites import Site
-from stallscope.converters.model.steps import StepWait
+from stallscope.converters.model.steps import StepRun, StepWait
 from stallscope.converters.phrases.sentences import Sentences
-from stallscope.converters.rules.late_rank import FOR_GIL, QUEUED, RUNS, THROTTLED, WAITS, Excess, LateRank, find
+from stallscope.converters.rules.late_rank import FOR_GIL, QUEUED, RUNS, THROTTLED, WAITS, WANTS, Excess, LateRank, find
 from stallscope.converters.summary.judging import read
 from summary_profiles import EXE, MS, SECOND, Tracee, user
 from verdict_profiles import GIL, LOCK, with_quota
@@ -55,6 +55,9 @@ def test_what_others_do_as_well_is_no_cause() -> None:
         (spent(0, on_cpu=10 * MS), Excess(RUNS, 8 * MS, COMPUTE)),
         (spent(0, on_cpu=10 * MS, samples=0), Excess(RUNS, 8 * MS, None)),
         (spent(0, queued=7 * MS), Excess(QUEUED, 7 * MS)),
+        (spent(0, on_cpu=5 * MS, queued=7 * MS), Excess(WANTS, 10 * MS, COMPUTE)),
+        (spent(0, on_cpu=5 * MS, queued=7 * MS, samples=0), Excess(WANTS, 10 * MS, None)),
+        (spent(0, on_cpu=3 * MS, queued=7 * MS), Excess(QUEUED, 7 * MS)),  # others have its core
         (spent(6 * MS, on_cpu=7 * MS), Excess(WAITS, 6 * MS, LOAD)),
     ],
 )
@@ -63,6 +66,17 @@ def test_the_largest_excess_is_the_cause(late: object, excess: Excess) -> None:
     ranks = (of.ranks[0], replace(of.ranks[1], between=late), *of.ranks[2:])
     detail = found(replace(of, ranks=ranks))
     assert detail and detail.excess == excess
+
+
+def test_a_rank_that_runs_is_where_it_runs_for_longer() -> None:
+    """All compute for as long; only the late one prepares."""
+    prepare = StepRun(("train", "prepare"), 3)
+    of = one_late()
+    late = replace(spent(0, on_cpu=8 * MS), samples=8, ran=(StepRun(COMPUTE.frames, 5), prepare))
+    others = replace(spent(0, on_cpu=5 * MS), samples=5, ran=(StepRun(COMPUTE.frames, 5),))
+    ranks = [replace(each, between=late if each.last else others) for each in of.ranks]
+    detail = found(replace(of, ranks=tuple(ranks)))
+    assert detail and detail.excess == Excess(RUNS, 3 * MS, Site(prepare.frames, ""))
 
 
 @pytest.mark.parametrize(("throttled", "kind"), [(98, THROTTLED), (0, QUEUED)])
