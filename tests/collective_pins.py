@@ -14,7 +14,7 @@ from stallscope.converters.model.collectives import Collectives
 from stallscope.converters.rules.late_rank import WANTS, LateRank, find
 from stallscope.converters.rules.standing_ranks import standing_in
 from stallscope.converters.summary.judging import read
-from summary_profiles import EXE, SLEEP, user
+from summary_profiles import EXE, SECOND, SLEEP, user
 
 
 class Pin(NamedTuple):
@@ -78,6 +78,22 @@ def by_chance(probability: float) -> bool:
     return found is not None and found.late is not None
 
 
+def seldom(number: int, *caused: int, alike: int = 100) -> Collectives:
+    """Four ranks, of which rank 1 comes last to this part of the meetings in %, and for which others wait so long."""
+    of = one_late(last=number)
+    waited = (SECOND, 0, SECOND, SECOND)
+    kinds = (
+        replace(of.kinds[0], last=(20, number, 20, 20), lateness=(0,) * 4, waited=waited, caused=caused, alike=alike),
+    )
+    return replace(of, kinds=kinds)
+
+
+def causes(share: float) -> bool:
+    """Whether a rank that comes last to few meetings is told if others wait for it for this share of the time."""
+    found = _late(seldom(10, *(round(each * SECOND) for each in (0.4, share, 0.6 - share, 0))))
+    return found is not None and found.late is not None
+
+
 def wants(runs: float, queued: float) -> bool:
     """Whether a rank is told to run for longer that waits for a core so much longer than the others, which run for
     2 ms; times in ms."""
@@ -94,6 +110,7 @@ def polls_elsewhere(share: float) -> bool:
 
 
 PINS = {
+    "CAUSES_MOST": (Pin(0.49, 0.51, causes),),
     "LATE_BEYOND": (Pin(2.9, 3.1, beyond),),
     "LATE_BY_CHANCE": (Pin(0.00095, 0.00108, by_chance),),
     "LATE_MOSTLY": (Pin(0.49, 0.51, mostly),),

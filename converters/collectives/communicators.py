@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from ..facts import thresholds
 from .apart import Jobs
 from .evidence import placed
 from .fitting import fitting
@@ -114,7 +115,8 @@ def _made(of: Signature, arguments: Sequence[int], at: Callable[[int], Endpoint]
     """Endpoint that the call makes, without its process and address; None if this rank is to have none."""
     if of.size >= 0:
         identity = ("id", *arguments[of.id : of.id + 2]) if of.id >= 0 else None
-        return Endpoint(0, 0, OPEN, arguments[of.rank] & _INT, arguments[of.size] & _INT, identity)
+        rank, size = (_below_most(arguments[place]) for place in (of.rank, of.size))
+        return Endpoint(0, 0, OPEN, rank, size, identity)
     parent = at(arguments[of.comm])
     parent.splits += 1
     color = arguments[of.color] & _INT if of.color >= 0 else 0
@@ -122,6 +124,11 @@ def _made(of: Signature, arguments: Sequence[int], at: Callable[[int], Endpoint]
         return None
     split = ("split", parent.identity, parent.splits, color)
     return Endpoint(0, 0, OPEN, identity=split if parent.identity else None)
+
+
+def _below_most(number: int) -> int:
+    """An int that tells a rank or a number of ranks; -1 if it cannot be one."""
+    return found if (found := number & _INT) <= thresholds.MOST_RANKS else -1
 
 
 @dataclass(frozen=True)
@@ -234,8 +241,8 @@ def _features(calls: Array, names: Sequence[str]) -> NDArray[np.int64]:
                     values = np.where(at_root, arguments[rows, (of.root_count, of.root_type)[column - 1]], values)
                 if place == of.type and of.library == MPI:
                     values = np.where(values >> 32, 0, values)  # it is an address, which differs by process
-                if column == 1:  # MPI's is an int: what is in the upper half of a register is no part of it
-                    found[rows, column] = values.astype(np.int32) if of.library == MPI else values
+                if column == 1:
+                    found[rows, column] = values.astype(np.int32) if of.has_int_count else values
                 else:
                     found[rows, column] = values & _INT
     return found

@@ -65,6 +65,12 @@ class Signature:
     next ones are of all parts and tell both instead."""
     root_count: int = -1
     root_type: int = -1
+
+    @property
+    def has_int_count(self) -> bool:
+        """Whether the count is an int: what is in the upper half of a register is no part of it."""
+        return self.library == MPI and not self.name.endswith(_LARGE)
+
     work: int = -1
     """Pointer to the object of an operation that is handed over or done."""
     has_root: bool = False
@@ -172,7 +178,12 @@ _ALL = (
     *(_graph(f"{each}StreamEndCapture", ENDS_CAPTURE) for each in ("cuda", "cu")),
     *(_graph(f"{each}GraphLaunch", LAUNCHES_GRAPH) for each in ("cuda", "cu")),
 )
-SIGNATURES: Mapping[str, Signature] = {each.name: each for each in _ALL}
+_LARGE = "_c"
+"""Suffix of MPI's functions whose counts have 64 bits (MPI 4.1, 2.5.8: MPI_Count)."""
+_LARGE_COUNTS = tuple(
+    replace(each, name=each.name + _LARGE) for each in _ALL if each.library == MPI and each.what != BARRIER
+)
+SIGNATURES: Mapping[str, Signature] = {each.name: each for each in (*_ALL, *_LARGE_COUNTS)}
 """All functions, by name; those of MPI's profiling interface (PMPI_…) are the same."""
 
 

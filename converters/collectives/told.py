@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 
 _INT = 0xFFFFFFFF
+_NEVER = 1 << 62
 _STOPPED = [bits for bits, state in BY_BITS.items() if state in (STOPPED, TRACED)]
 _MOST_BYTES = 1 << 63
 """No memory has as many: whoever gave such a count has no size."""
@@ -65,6 +66,10 @@ class Told(NamedTuple):
     """Collectives and messages that were captured into graphs."""
     launches: int = 0
     """Launches of graphs."""
+    alone: int = 0
+    """Communicators of which one rank only is known, though there are more, or it is not known how many."""
+    alone_calls: int = 0
+    """Collectives of these."""
 
 
 def told(table: CallTable, trace: Trace) -> Told:
@@ -79,7 +84,10 @@ def told(table: CallTable, trace: Trace) -> Told:
     behind = queued(table, found, joined)
     pairs = [(each, its) for each, its in zip(found, joined, strict=True) if len(each.members) > 1]
     made = [_told(table, _Joined(each, its, _without(each, its, behind)), trace, between) for each, its in pairs]
-    return Told(made, sum(not each.is_compared for each in found), captured.calls, captured.launches)
+    alone = [each.members[0] for each in found if len(each.members) == 1 and each.members[0].size != 1]
+    calls = [len(each.rows) for each in alone if each.rows]
+    left_out = sum(not each.is_compared for each in found)
+    return Told(made, left_out, captured.calls, captured.launches, len(calls), sum(calls))
 
 
 class _Operation(NamedTuple):
@@ -100,7 +108,8 @@ def _told(table: CallTable, joined: _Joined, trace: Trace, between: _Between | N
     operations = [by_number[number] for number in found.first().tolist()]
     whole = (found.began != OPEN).all(axis=1)
     spread = found.spread()
-    kinds = tuple(_kinds(operations, found))
+    waits = _waits(of, found)
+    kinds = tuple(_kinds(operations, found, waits))
     spent = partial(between.of, of_kind=_of_kind(operations, kinds)) if between else None
     first = next((row for member in of.members for row in member.rows), None)
     function = signature_of(table.names[table.calls["function"][first]]) if first is not None else None
@@ -111,10 +120,10 @@ def _told(table: CallTable, joined: _Joined, trace: Trace, between: _Between | N
         int(whole.sum()),
         round(float(np.median(spread[whole]))) if whole.any() else 0,
         round(lateness(found).deviation),
-        tuple(_ranks(table, of, found, trace, spent)),
+        tuple(_ranks(table, joined, waits, trace, spent)),
         kinds,
         tuple(_worst(operations, spread, found)),
-        tuple(_meanwhile(table, of, _standing(by_number, begun, trace.end), trace, between)),
+        tuple(_meanwhile(table, of, _standing(by_number, of, begun, trace.end), trace, between)),
         table.lost,
     )
 
@@ -152,13 +161,14 @@ def _of_call(names: Sequence[str], call: np.void) -> _Operation:
 
 def _ranks(
     table: CallTable,
-    of: Communicator,
-    found: Meetings,
+    joined: _Joined,
+    waits: Times,
     trace: Trace,
     between: Callable[[int, Calls, Meetings, int], _Spent] | None,
 ) -> Iterator[CollectiveRank]:
     """``between``: see `_Between.of`."""
-    late, waits = lateness(found), _waits(found)
+    of, found, _ = joined
+    late, waited = lateness(found), waits.sum(axis=0)
     for column, member in enumerate(of.members):
         thread = _thread(table, member.rows)
         spent = between(thread, of.calls[column], found, column) if between else (None, None, None)
@@ -170,7 +180,7 @@ def _ranks(
             len(member.rows),
             int(late.last[column]),
             round(float(late.median[column])),
-            int(waits[column]),
+            int(waited[column]),
             *spent,
         )
 
@@ -181,14 +191,35 @@ def _thread(table: CallTable, rows: Sequence[int]) -> int:
     return int(tids[int(np.argmax(numbers))])
 
 
-def _waits(found: Meetings) -> Times:
-    """ns that each rank waits for the last ones, in the meetings to which all came."""
-    whole = found.began[(found.began != OPEN).all(axis=1)]
-    waits: Times = (whole.max(axis=1, initial=0)[:, None] - whole).sum(axis=0)
+def _waits(of: Communicator, found: Meetings) -> Times:
+    """ns that each rank waits for the last one, a row for each meeting; 0 in those to which not all came. A wait ends
+    with the call, where calls wait themselves, and where the rank comes to the next meeting: it did not wait."""
+    whole = (found.began != OPEN).all(axis=1)
+    until = np.repeat(found.began.max(axis=1, initial=0)[:, None], len(found.members), axis=1)
+    until[:-1] = np.minimum(until[:-1], np.where(found.began[1:] == OPEN, _NEVER, found.began[1:]))
+    for column, member in enumerate(of.members):
+        if member.library != NCCL:
+            ended = found.ended[:, column]
+            until[:, column] = np.minimum(until[:, column], np.where(ended == OPEN, _NEVER, ended))
+    waits: Times = np.where(whole[:, None], np.maximum(until - found.began, 0), 0)
     return waits
 
 
-def _kinds(operations: Sequence[_Operation], found: Meetings) -> Iterator[CollectiveKind]:
+def _caused(found: Meetings, waits: Times) -> Times:
+    """ns for which others wait for each rank, as the last one."""
+    last, caused = found.last(), waits.sum(axis=1)
+    return np.array([int(caused[last == column].sum()) for column in range(len(found.members))], np.int64)
+
+
+def _alike(waits: Times) -> int:
+    """Number of meetings with equal waits among which it is as much left to chance who causes most of them: few, if
+    few have most of the time."""
+    each = waits.sum(axis=1).astype(np.float64)
+    squares = float((each * each).sum())
+    return round(float(each.sum()) ** 2 / squares) if squares else 0
+
+
+def _kinds(operations: Sequence[_Operation], found: Meetings, waits: Times) -> Iterator[CollectiveKind]:
     spread = found.spread()
     rows: dict[_Operation, list[int]] = {}
     for row in np.flatnonzero(spread != OPEN).tolist():
@@ -205,8 +236,10 @@ def _kinds(operations: Sequence[_Operation], found: Meetings) -> Iterator[Collec
             totals[operation],
             tuple(late.last.tolist()),
             tuple(map(round, late.median.tolist())),
-            tuple(_waits(mine).tolist()),
+            tuple(waits[rows[operation]].sum(axis=0).tolist()),
             _took(mine),
+            tuple(_caused(mine, waits[rows[operation]]).tolist()),
+            _alike(waits[rows[operation]]),
         )
 
 
@@ -249,7 +282,7 @@ def _without(of: Communicator, found: Meetings, behind: Collection[int]) -> Meet
     return replace(found, began=began)
 
 
-def _standing(by_number: Mapping[int, _Operation], found: Meetings, end: int) -> tuple[Standing, ...]:
+def _standing(by_number: Mapping[int, _Operation], of: Communicator, found: Meetings, end: int) -> tuple[Standing, ...]:
     """Places of all ranks, if a meeting lacks ranks, or ranks call different operations in it, for much longer than any
     meeting before took."""
     came, fails = found.began != OPEN, found.fails()
@@ -262,19 +295,24 @@ def _standing(by_number: Mapping[int, _Operation], found: Meetings, end: int) ->
         return ()
     if found.began[row + 1 :].size and came[row + 1 :].all(axis=1).any():
         return ()  # they went on
-    return tuple(_stands(by_number, found, column, row) for column in range(len(found.members)))
+    standing = tuple(_stands(by_number, of, found, column, row) for column in range(len(found.members)))
+    return standing if any(each.what for each in standing) else ()
 
 
-def _stands(by_number: Mapping[int, _Operation], found: Meetings, column: int, row: int) -> Standing:
-    """``row``: the meeting that fails."""
+def _stands(by_number: Mapping[int, _Operation], of: Communicator, found: Meetings, column: int, row: int) -> Standing:
+    """Place of one rank. ``row``: the meeting that fails. Who has called it is in it, unless the call waits itself and
+    has ended: then the rank is in the last one that it called, or in none."""
     pid = found.members[column].pid
-    if found.began[row, column] != OPEN:
-        what, size = by_number[int(found.what[row, column])]
-        return Standing(pid, row + 1, what, size, int(found.began[row, column]))
-    before = np.flatnonzero(found.began[:row, column] != OPEN)
-    if not len(before):
+    came = np.flatnonzero(found.began[:, column] != OPEN)
+    is_here = found.began[row, column] != OPEN
+    if not is_here:
+        came = came[came < row]
+    if not len(came):
         return Standing(pid, 0, "", 0, 0)
-    last = int(before[-1])
+    last = row if is_here and of.members[column].library == NCCL else int(came[-1])
+    if found.ended[last, column] == OPEN or (last == row and of.members[column].library == NCCL):
+        what, size = by_number[int(found.what[last, column])]
+        return Standing(pid, last + 1, what, size, int(found.began[last, column]))
     return Standing(pid, last + 1, "", 0, int(found.ended[last, column]))
 
 

@@ -6,6 +6,7 @@ from .threshold_types import Limit, Threshold
 
 __all__ = [
     "CALLS_FIT",
+    "CAUSES_MOST",
     "COMMUNICATORS_FIT",
     "COMMUNICATORS_SHOWN",
     "KINDS_KEPT",
@@ -48,6 +49,7 @@ MEETINGS = Threshold(10, "meetings", "Fewer show no rank that is always late.")
 LATE_MOSTLY = Threshold(0.5, "share of the meetings", "Who comes last to fewer is one of several who take turns.")
 LATE_OF_TWO = Threshold(0.8, "share of the meetings", "Of two ranks, one comes last to half of them by chance.")
 LATE_BEYOND = Threshold(3, "times the MAD", "A lateness within that is the scatter of all ranks.")
+CAUSES_MOST = Threshold(0.5, "share of the waits", "Ranks for which others wait for less are several, by turns.")
 LATE_BY_CHANCE = Threshold(0.001, "probability", "Equal ranks look so in more than one of 1,000 runs.")
 
 # Why it is late.

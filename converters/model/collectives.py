@@ -27,7 +27,8 @@ class CollectiveRank:
     late: int
     """Median of its arrivals after the median of all ranks, in the same meetings; below 0 for earlier ones."""
     waited: int
-    """Time from its arrivals to those of the last ones."""
+    """Time from its arrivals to those of the last ones, at most to its own next one, or to the end of a call that waits
+    itself."""
     between: Spent | None = None
     """Times of its thread from the end of each meeting to its next arrival; None: events were not recorded."""
     between_late: Spent | None = None
@@ -61,6 +62,11 @@ class CollectiveKind:
     took: int = UNKNOWN
     """Median time from the last arrival to the last end of a call; `UNKNOWN`: calls do not wait until the operation is
     done, or in a capture of an earlier version."""
+    caused: tuple[int, ...] = ()
+    """Time for which others wait for each rank, in the meetings to which it comes last; (): in a capture of an earlier
+    version."""
+    alike: int = 0
+    """Number of meetings with equal waits that leave as much to chance as these: 1 if one of them has all the time."""
 
     @property
     def bandwidth(self) -> int:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 
 from ..base.units import count, duration, plural, share, size
+from ..facts import thresholds
 from ..facts.identity import kernel_id
 from ..model.collectives import UNKNOWN, CollectiveKind, CollectiveRank, Collectives, Meeting, Standing
 from ..model.steps import Spent
@@ -26,6 +28,10 @@ def late_rank(found: LateRank) -> str:
             f"The ranks of {of.ranks[0].process} come{how} {duration(found.by)} late (median) to {meetings}{few}: in "
             f"each, they wait {duration(waited)} for each other, all together."
         )
+    if found.caused:
+        text = f"{_rank(found.late, found.number)} comes late seldom, but by much, to {meetings}: it comes last to "
+        text += f"{share(found.last, number)} of them, for {share(found.caused, found.waited)} of the time that the "
+        return f"{text}ranks wait for each other{_why(found.excess, len(of.ranks) - 1)}."
     text = f"{_rank(found.late, found.number)} comes {duration(found.by)} late (median) to "
     text += f"{share(found.last, number)} of {meetings}"
     return f"{text}{_why(found.excess, len(of.ranks) - 1)}."
@@ -65,11 +71,16 @@ def stands_still(of: Collectives) -> str:
     "" if they do not."""
     if not of.standing:
         return ""
-    first = next(each for each in of.standing if each.what)
-    inside = [each for each in of.standing if each.what and _alike(each, first)]
+    told = [each for each in zip(of.ranks, of.standing, strict=True) if each[1].what]
+    alike = Counter(_key(each) for _, each in told)
+    first = max((each for _, each in told), key=lambda each: alike[_key(each)])
     text = f"The ranks of {of.ranks[0].process} stand still in {first.what} {first.number}{_bytes(first)}: "
-    text += f"{count(len(inside))} of {count(len(of.ranks))} are in it"
-    rest = [f"{_who(of, each)} {_instead(each)}" for each in of.standing if each not in inside]
+    text += f"{count(alike[_key(first)])} of {count(len(of.ranks))} are in it"
+    pairs = zip(of.ranks, of.standing, strict=True)
+    others = [(rank, each) for rank, each in pairs if not each.what or _key(each) != _key(first)]
+    rest = [f"{_who(rank)} {_instead(each, first)}" for rank, each in others[: thresholds.RANKS_OUTSIDE]]
+    more = len(others) - len(rest)
+    rest += [f"nor {'is' if more == 1 else 'are'} {plural(more, 'other')}"] if more > 0 else []
     return f"{text}; {'; '.join(rest)}." if rest else f"{text}."
 
 
@@ -77,38 +88,40 @@ def crossed(one: Collectives, other: Collectives) -> str:
     """``Two communicators of train wait for each other: rank 1 (pid 12) is in all-reduce 26 of one, rank 0 (pid 11) is
     in all-reduce 26 of the other: they call them in different orders.`` "" if they do not."""
     both = one, other
-    inside = [{each.pid: each for each in of.standing if each.what} for of in both]
+    inside = [[pair for pair in zip(of.ranks, of.standing, strict=False) if pair[1].what] for of in both]
+    pids = [{rank.pid for rank, _ in pairs} for pairs in inside]
     outside = [{each.pid for each in of.standing if not each.what} for of in both]
-    if not (outside[0] & set(inside[1]) and outside[1] & set(inside[0])):
+    if not (outside[0] & pids[1] and outside[1] & pids[0]):
         return ""
-    places = [_inside_of(of, within) for of, within in zip(both, inside, strict=True)]
+    places = list(map(_inside_of, inside))
     return (
         f"Two communicators of {one.ranks[0].process} wait for each other: {places[0]} of one, {places[1]} of the "
         "other: they call them in different orders."
     )
 
 
-def _inside_of(of: Collectives, inside: Mapping[int, Standing]) -> str:
-    first = next(iter(inside.values()))
-    who = listed([_who(of, each) for each in inside.values()])
+def _inside_of(inside: Sequence[tuple[CollectiveRank, Standing]]) -> str:
+    first = inside[0][1]
+    who = listed([_who(rank) for rank, _ in inside])
     return f"{who} {'is' if len(inside) == 1 else 'are'} in {first.what} {first.number}"
 
 
-def _alike(one: Standing, other: Standing) -> bool:
-    return (one.what, one.bytes, one.number) == (other.what, other.bytes, other.number)
+def _key(each: Standing) -> tuple[str, int, int]:
+    return each.what, each.bytes, each.number
 
 
 def _bytes(each: Standing) -> str:
     return f" ({size(each.bytes)})" if each.bytes > 0 else ""
 
 
-def _who(of: Collectives, each: Standing) -> str:
-    rank = next(rank for rank in of.ranks if rank.pid == each.pid)
+def _who(rank: CollectiveRank) -> str:
     pid = kernel_id(rank.pid)
     return f"rank {rank.rank} (pid {pid})" if rank.rank != UNKNOWN else f"pid {pid}"
 
 
-def _instead(each: Standing) -> str:
+def _instead(each: Standing, first: Standing) -> str:
+    if each.what and each.number != first.number:
+        return f"is in {each.what} {each.number}{_bytes(each)}"
     if each.what:
         return f"calls {each.what}{_bytes(each)} instead"
     if each.has_ended:

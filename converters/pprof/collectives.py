@@ -14,7 +14,7 @@ _SIGNED = frozenset(("late", "lateness"))
 _MAY_BE_UNKNOWN = frozenset(("rank", "size", "bytes", "since", "took"))
 _BY_RANK = ("last", "lateness", "waited")
 _LATER = {
-    CollectiveKind: (*_BY_RANK, "took"),
+    CollectiveKind: (*_BY_RANK, "took", "caused", "alike"),
     CollectiveRank: ("before",),
     Standing: ("has_ended", "meanwhile", "stopped"),
 }
@@ -67,6 +67,9 @@ def _kind(entry: Any, ranks: int) -> CollectiveKind:
     parts = _fields(CollectiveKind, entry)
     by_rank = {name: _entries(parts.pop(name, ())) for name in _BY_RANK}
     if {*map(len, by_rank.values())} not in ({0}, {ranks}):
+        raise ValueError("ranks of collectives")
+    by_rank["caused"] = _entries(parts.pop("caused", ()))
+    if len(by_rank["caused"]) not in (0, ranks):
         raise ValueError("ranks of collectives")
     numbers: dict[str, Any] = {name: tuple(_plain(name, each) for each in of) for name, of in by_rank.items()}
     return CollectiveKind(**{name: _plain(name, value) for name, value in parts.items()}, **numbers)

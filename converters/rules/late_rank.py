@@ -59,6 +59,9 @@ class LateRank(NamedTuple):
     """Time in ns that ranks wait for each other in them."""
     few: bool = False
     """Whether one comes last to most of the meetings, which may be chance: there are few."""
+    caused: int = 0
+    """Time in ns for which others wait for the late rank, if that is most of ``waited`` though it comes last to few of
+    the meetings; 0: it comes last to most of them."""
 
 
 def without_turns(verdicts: list[Verdict], _facts: Facts) -> list[Verdict]:
@@ -102,6 +105,10 @@ def _verdict(facts: Facts, of: Collectives) -> Verdict | None:
     is_one = is_one and _matters(arrivals, place, spread, facts.duration)
     few = is_one and _chance(arrivals[place].last, meetings, len(arrivals)) > thresholds.LATE_BY_CHANCE
     is_one = is_one and not few
+    caused = 0
+    if not is_one and not few and kind and (found := _causes_most(kind)) is not None:
+        place, is_one, caused = found, True, kind.caused[found]
+        last = of.ranks[place]
     number = last.rank if last.rank != UNKNOWN else facts.ranks.get(last.pid, UNKNOWN)
     detail = LateRank(
         of,
@@ -113,8 +120,21 @@ def _verdict(facts: Facts, of: Collectives) -> Verdict | None:
         arrivals[place].last,
         sum(each.waited for each in arrivals),
         few,
+        caused,
     )
     return Verdict(RULE, LATE_RANK, waited, 1, frozenset(each.pid for each in of.ranks), detail=detail)
+
+
+def _causes_most(kind: CollectiveKind) -> int | None:
+    """The rank for which the others wait for most of the time, in few meetings perhaps; None if there is none, or if it
+    may be chance, as one of them can have most of the time."""
+    if not any(kind.caused):
+        return None
+    place = max(range(len(kind.caused)), key=lambda place: kind.caused[place])
+    part = kind.caused[place] / sum(kind.caused)
+    if part < thresholds.CAUSES_MOST or not kind.alike:
+        return None
+    return place if _chance(int(part * kind.alike), kind.alike, len(kind.caused)) <= thresholds.LATE_BY_CHANCE else None
 
 
 def _arrivals(of: Collectives, kind: CollectiveKind | None) -> list[_Arrival]:

@@ -97,6 +97,7 @@ def _times(kind: dict[str, Any]) -> dict[str, Any]:
         "last": list(kind["last"]),
         "late_ns": list(kind["lateness"]),
         "waited_ns": list(kind["waited"]),
+        "caused_ns": list(kind["caused"]),
     }
 
 

@@ -37,8 +37,9 @@ def known_by(of: Collectives) -> str:
 def _ranks(of: Collectives, top: int) -> Table:
     last = printable(met_in(of) + known_by(of))
     made = table("Rank", "Last", "Late", "Waited", "Calls", "Between", last=last)
-    standing = {each.pid: each for each in of.standing}
-    for each in sorted(of.ranks, key=lambda rank: (-rank.last, rank.rank, rank.pid))[: max(top, 1)]:
+    places = of.standing or (None,) * len(of.ranks)
+    pairs = sorted(zip(of.ranks, places, strict=True), key=lambda pair: (-pair[0].last, pair[0].rank, pair[0].pid))
+    for each, place in pairs[: max(top, 1)]:
         between = duration(each.between.mean) if each.between else "-"
         number = str(each.rank) if each.rank != UNKNOWN else "-"
         late = ("-" if each.late < 0 else "") + duration(abs(each.late))
@@ -49,7 +50,7 @@ def _ranks(of: Collectives, top: int) -> Table:
             duration(each.waited),
             count(each.calls),
             between,
-            _who(each, standing.get(each.pid)),
+            _who(each, place),
         )
     return made
 

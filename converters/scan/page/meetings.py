@@ -56,9 +56,9 @@ def _waits(between: Spent) -> list[list[Any]]:
 
 def _standing(of: Collectives, rank: CollectiveRank) -> str:
     """Place of a rank of a communicator that stands still; "" if it does not."""
-    found = next((each for each in of.standing if each.pid == rank.pid), None)
-    if not found:
+    if not of.standing:
         return ""
+    found = of.standing[of.ranks.index(rank)]
     if found.what:
         return f"in {found.what} {count(found.number)}"
     if found.has_ended:

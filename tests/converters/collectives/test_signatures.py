@@ -20,6 +20,13 @@ def test_waits_for_a_stream() -> None:
     assert (waits.kind, waits.stream) == (signatures.WAITS, 0)
 
 
+def test_mpi_with_large_counts() -> None:
+    plain, large = signature_of("MPI_Allreduce"), signature_of("PMPI_Allreduce_c")
+    assert plain and large and large == replace(plain, name="MPI_Allreduce_c")
+    assert (plain.has_int_count, large.has_int_count) == (True, False)
+    assert signature_of("MPI_Barrier_c") is None
+
+
 def test_graphs_of_the_runtime_and_of_the_driver() -> None:
     for name in ("cudaStreamBeginCapture_ptsz", "cuStreamBeginCapture_v2", "cuStreamBeginCapture_v2_ptsz"):
         begins = signature_of(name)

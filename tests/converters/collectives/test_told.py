@@ -5,7 +5,21 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 
 import pytest
-from collective_calls import ALL_GATHER_V, BARRIER, BROADCAST, COMM, INIT, MPI, MS, REDUCE, STREAM, SYNC, Table, told
+from collective_calls import (
+    ALL_GATHER_V,
+    BARRIER,
+    BROADCAST,
+    COMM,
+    INIT,
+    MPI,
+    MPI_BROADCAST,
+    MS,
+    REDUCE,
+    STREAM,
+    SYNC,
+    Table,
+    told,
+)
 from scheduling_traces import rows
 from stallscope.converters.collectives.told import Trace
 from stallscope.converters.collectives.told import told as told_of
@@ -42,7 +56,9 @@ def test_who_comes_late_and_how_long_others_wait() -> None:
     ]
     assert [(each.between, each.between_late) for each in found.ranks] == [(None, None)] * 3
     by_rank = (0, 8, 0), (-MS, 3 * MS, 0), (32 * MS, 0, 24 * MS)
-    assert found.kinds == (CollectiveKind("all-reduce", 4096, 8, 4 * MS, 4 * MS, 32 * MS, *by_rank),)
+    assert found.kinds == (
+        CollectiveKind("all-reduce", 4096, 8, 4 * MS, 4 * MS, 32 * MS, *by_rank, UNKNOWN, (0, 56 * MS, 0), 8),
+    )
     assert [(each.number, each.bytes) for each in found.worst] == [(number, 4096) for number in range(1, 9)]
     assert found.worst[0].arrivals == (0, 4 * MS, MS)
     assert found.standing == ()
@@ -61,6 +77,71 @@ def test_how_long_calls_take_that_wait_for_all(ended: int, took: int) -> None:
     (kind,) = told(table.made(), Trace(80 * MS, {}))[0].kinds
     assert kind.took == took
     assert kind.bandwidth == (4096 * 200 if took > 0 else UNKNOWN)
+
+
+def of_two(*calls: tuple[int, int, int], function: int = REDUCE) -> Table:
+    """Ranks 0 and 1, and calls: their rank, begin and end in ms; -1: it goes on."""
+    table = Table()
+    for pid, rank in ((10, 0), (11, 1)):
+        table.init(pid, rank)
+    for rank, began, ended in calls:
+        end = ended * MS if ended >= 0 else -1
+        table.add(10 + rank, began * MS, function, 1, 2, 1024, 7, 0, COMM, STREAM, ended=end)
+    return table
+
+
+def test_a_rank_that_goes_on_does_not_wait() -> None:
+    """Rank 0 puts three in a row and goes on; rank 1 comes 8 ms later."""
+    calls = [(0, at, at) for at in (10, 11, 12)] + [(1, at, at) for at in (20, 21, 22)]
+    (found,) = told(of_two(*calls).made(), Trace(40 * MS, {}))
+    assert [each.waited for each in found.ranks] == [12 * MS, 0]  # 1, 1, and 10 until the last one
+    assert found.kinds[0].caused == (0, 12 * MS)
+
+
+def mpi(*calls: tuple[int, int, int, int]) -> Table:
+    """Two ranks of MPI that meet six times in all-reduces; then these calls: rank, function, begin and end in ms."""
+    table = Table()
+    for rank in (0, 1):
+        for step in range(6):
+            table.add(10 + rank, (10 * step + rank) * MS, MPI, 1, 2, 7, 3, 0, COMM, ended=(10 * step + 2) * MS)
+    for rank, function, began, ended in calls:
+        arguments = (1, 7, 3, 0, COMM) if function == MPI_BROADCAST else (1, 2, 7, 3, 0, COMM)
+        end = ended * MS if ended >= 0 else -1
+        table.add(10 + rank, began * MS, function, *arguments, ended=end)
+    return table
+
+
+def stand(*calls: tuple[int, int, int, int]) -> list[tuple[int, str]]:
+    """Numbers and operations of both ranks, if they stand still."""
+    (found,) = told(mpi(*calls).made(), Trace(9_000 * MS, {}))
+    return [(each.number, each.what) for each in found.standing]
+
+
+def test_a_call_that_waits_itself_does_not_wait_after_its_end() -> None:
+    """A root that has sent what the other one asks for later."""
+    calls = [(rank, MPI_BROADCAST, 60 + 9 * rank, 61 + 9 * rank) for rank in (0, 1)]
+    (found,) = told(mpi(*calls).made(), Trace(80 * MS, {}))
+    assert [each.waited for each in found.ranks] == [6 * MS + MS, 0]
+
+
+def test_ranks_that_have_left_a_collective_are_not_in_it() -> None:
+    assert stand((0, MPI, 60, -1)) == [(7, "all-reduce"), (6, "")]
+    # Rank 0 has gone on to the next one.
+    assert stand((0, MPI, 60, 61), (0, MPI, 62, -1), (1, MPI_BROADCAST, 60, -1)) == [
+        (8, "all-reduce"),
+        (7, "broadcast"),
+    ]
+    # It came out, as an exception or a timeout does, and nobody is in any.
+    assert stand((0, MPI, 60, 61)) == []
+
+
+def test_ranks_of_which_one_only_is_known_are_counted() -> None:
+    told_ = told_of(ranks(0).made(), Trace(80 * MS, {}))
+    assert (told_.alone, told_.alone_calls) == (1, 8)
+    table = Table()
+    table.add(10, 0, INIT, 1, 1, 0, 0, 0, 0, 7, 9, made=COMM)
+    table.reduce(10, MS)
+    assert told_of(table.made(), Trace(MS, {})).alone == 0, "there is only one"
 
 
 def test_ranks_are_those_of_the_call_that_made_the_communicator() -> None:
@@ -142,7 +223,7 @@ def test_operations_of_least_time_are_not_kept(monkeypatch: pytest.MonkeyPatch) 
 def test_communicators_that_were_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told_of(ranks(0, MS).made(), Trace(80 * MS, {})).left_out == 0
     monkeypatch.setattr(thresholds, "PAIRS_FIT", 0)
-    assert told_of(ranks(0, MS).made(), Trace(80 * MS, {})) == ([], 1, 0, 0)
+    assert told_of(ranks(0, MS).made(), Trace(80 * MS, {})) == ([], 1, 0, 0, 2, 16)
 
 
 def test_ranks_of_different_jobs_do_not_meet() -> None:

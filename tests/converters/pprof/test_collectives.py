@@ -24,7 +24,7 @@ MADE = Collectives(
     40,
     7,
     (RANK, replace(RANK, rank=1, pid=12, process="\x1b[2J\udcff")),
-    (CollectiveKind("all-reduce", -1, 3, 40, 50, 120, (1, 2), (-5, 5), (90, 30), 77),),
+    (CollectiveKind("all-reduce", -1, 3, 40, 50, 120, (1, 2), (-5, 5), (90, 30), 77, (0, 120), 3),),
     (Meeting(2, "all-reduce", 4096, (5, 45)),),
     (Standing(10, 4, "all-reduce", 4096, 99), Standing(12, 3, "", 0, 88, True, SPENT, 40)),
     6,
@@ -42,14 +42,14 @@ def test_those_of_earlier_versions() -> None:
     """Captures that lack what each rank does by operation."""
     entry = asdict(MADE)
     for kind in entry["kinds"]:
-        del kind["last"], kind["lateness"], kind["waited"], kind["took"]
+        del kind["last"], kind["lateness"], kind["waited"], kind["took"], kind["caused"], kind["alike"]
     for rank in entry["ranks"]:
         del rank["before"]
     for standing in entry["standing"]:
         del standing["stopped"]
     standing = tuple(replace(each, stopped=0) for each in MADE.standing)
     ranks = tuple(replace(each, before=None) for each in MADE.ranks)
-    kinds = tuple(replace(each, last=(), lateness=(), waited=(), took=-1) for each in MADE.kinds)
+    kinds = tuple(replace(each, last=(), lateness=(), waited=(), took=-1, caused=(), alike=0) for each in MADE.kinds)
     assert decoded(entry) == replace(MADE, ranks=ranks, kinds=kinds, standing=standing)
 
 

@@ -55,6 +55,20 @@ def test_ranks_of_other_hosts_and_a_communicator_of_before() -> None:
     )
 
 
+def test_ranks_that_are_threads_of_one_process_stand_by_themselves() -> None:
+    found = standing()
+    of = replace(
+        found,
+        ranks=tuple(replace(each, pid=10) for each in found.ranks),
+        standing=tuple(replace(each, pid=10) for each in found.standing),
+    )
+    (told,) = sentences([of])
+    assert "3 of 4 are in it; rank 1 (pid 10) has not come" in told
+    late, *others = text(of)[1:]
+    assert "has not come" not in " ".join(others)
+    assert late.split()[0] == "1"
+
+
 def test_few_communicators_are_shown() -> None:
     assert len(text(*[one_late()] * 9)) == 5 * thresholds.COMMUNICATORS_SHOWN
 
@@ -83,6 +97,7 @@ def test_all_in_json() -> None:
         "last": [],
         "late_ns": [],
         "waited_ns": [],
+        "caused_ns": [],
         "took_ns": None,
         "bytes_per_s": None,
     }
