@@ -10,7 +10,7 @@ import re
 WATCHED = re.compile(
     r"nccl(AllReduce|Broadcast|Reduce|AllGather|ReduceScatter|AlltoAll|Gather|Scatter)(Config)?|"
     r"nccl(Bcast|Send|Recv|GroupEnd)|ncclCommInitRank(Config|Scalable)?|"
-    r"P?MPI_(Allreduce|Bcast|Reduce|Allgatherv?|Alltoall|Reduce_scatter(_block)?|Gather|Scatter|Barrier|Send|Recv)|"
+    r"P?MPI_(Allreduce|Bcast|Reduce|Allgatherv?|Alltoall|Reduce_scatter(_block)?|Gather|Scatter|Send|Recv)(_c)?|P?MPI_Barrier|"
     r"(cuda(Stream|Device)|cu(Stream|Ctx))Synchronize(_ptsz|_ptds)?"
 )
-"""Names of these functions."""
+"""Names of these functions. Those of Gloo are none: a thread of its own waits, and theirs have no probe at the end."""

@@ -89,7 +89,7 @@ TEXTS: dict[tuple[str, str], str] = {
             ("Neighbour", "cpus"),
             *(
                 ("WaitObject", name)
-                for name in ("kind", "name", "filesystem", "source", "device", "local", "remote", "does")
+                for name in ("kind", "name", "filesystem", "source", "device", "local", "remote", "resent_with", "does")
             ),
             *(("GroupLimit", name) for name in ("cgroup", "kind", "name", "devices")),
             *(("ObjectPeer", name) for name in ("kind", "address")),

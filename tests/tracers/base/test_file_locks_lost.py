@@ -33,7 +33,8 @@ def test_more_requests_than_there_is_room_for_are_lost(
 ) -> None:
     """Room for two."""
     monkeypatch.setattr(file_locks, limit, 2)
-    look = FileLocks({ME: 0}, refused=lambda: requests)
+    recent = [each._replace(at=time.monotonic_ns() + SOON) for each in requests]  # not when the tests were collected
+    look = FileLocks({ME: 0}, refused=lambda: recent)
     look.finish()
     assert look.losses() == lost
     look.next()

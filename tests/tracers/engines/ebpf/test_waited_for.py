@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from stallscope.converters.model.wait_objects import FILE
+from stallscope.tracers.engines.ebpf import retransmissions
 from stallscope.tracers.engines.ebpf.retransmissions import Resent, Retransmissions, Sender
 from stallscope.tracers.engines.ebpf.waited_for import WaitedFor
 from stallscope.tracers.kernel.objects import RECORD, ObjectRecord
@@ -48,8 +49,9 @@ def test_the_first_record_is_named(tmp_path: Path) -> None:
     assert waited.found(rows(NUMBER + 1)) == []
 
 
-def test_what_tcp_has_sent_again_in_each_interval() -> None:
-    """A connection of two threads, whose first interval has segments that were sent again."""
+def test_what_tcp_has_sent_again_in_each_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection of two threads, whose first interval has segments that were sent again, as if it left the host."""
+    monkeypatch.setattr(retransmissions, "_is_within", lambda *_: False)
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
         ends = [f"{address}:{port}" for address, port in (client.getsockname(), client.getpeername())]
         intervals = [Retransmissions({Sender(3, *ends): Resent(4)}), Retransmissions()]
