@@ -18,7 +18,7 @@ from .measures.commands import NCCL
 @cli.command(
     "trace-nccl",
     examples=[
-        ("sudo trace-nccl -p 4711,4712,4713,4714 -d 10", "the ranks of a job, for 10 seconds"),
+        ("sudo trace-nccl -n train.py -d 10", "the ranks of a job, for 10 seconds"),
         ("sudo trace-nccl -a -d 10", "all ranks on this host: who comes late, and why"),
         ("sudo trace-nccl -d 30 -o nccl.pftrace -- mpirun -n 4 ./solver", "ranks that are started for the trace"),
     ],

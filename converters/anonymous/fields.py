@@ -115,7 +115,6 @@ RULES: dict[tuple[str, str], Rule] = {
     ("WaitObject", "local"): _made("address"),
     ("WaitObject", "remote"): _made("address"),
     ("WaitObject", "resent_with"): _made("address"),
-    ("WaitObject", "resent_with"): _made("address"),
     ("WaitObject", "does"): _WORD,
     ("GroupLimit", "cgroup"): _made("cgroup"),
     ("GroupLimit", "kind"): _WORD,

@@ -29,7 +29,9 @@ def late_rank(found: LateRank) -> str:
             f"each, they wait {duration(waited)} for each other, all together."
         )
     if found.caused:
-        text = f"{_rank(found.late, found.number)} comes late seldom, but by much, to {meetings}: it comes last to "
+        text = (
+            f"{_rank(found.late, found.number)} is the one for which the others wait in {meetings}: it comes last to "
+        )
         text += f"{share(found.last, number)} of them, for {share(found.caused, found.waited)} of the time that the "
         return f"{text}ranks wait for each other{_why(found.excess, len(of.ranks) - 1)}."
     text = f"{_rank(found.late, found.number)} comes {duration(found.by)} late (median) to "

@@ -33,7 +33,7 @@ from ..model.states import BLOCKED, RUNNABLE
 from ..phrases.gil import gil_sentence
 from ..phrases.remarks import word
 from ..phrases.sentences import Sentences, all_of_cores
-from ..rules import gil_main, late_rank
+from ..rules import gil_main, late_rank, stuck_ranks
 from ..rules.ranking import Judgement, judge
 from .answer import answer, with_blame
 from .call_ioctl_sentence import call_ioctl_sentence
@@ -156,9 +156,11 @@ def _summarize(profile: Profile, chosen: Whom | None, known: Read | None) -> Sum
             step = after_path(step, own, chosen, on_path)
     path = critical_sentence(summary.critical) if summary.critical else ""
     # The user asked for steps.
-    met = (*sentences_of_collectives(summary.collectives), *_late_ranks(facts, judgement))
-    told_all = (*met, *sentences_of_steps(summary.steps), path, *with_blame(told, blamed), of_gil)
-    sentences = (few_of_threads(profile), *told_all)
+    first, rest = sentences_of_collectives(summary.collectives), with_blame(told, blamed)
+    if judgement.first and judgement.first.rule == stuck_ranks.RULE:
+        first, rest = (*first, *rest[:1]), rest[1:]  # a job that stands still comes before one that is slow
+    met = (*first, *_late_ranks(facts, judgement))
+    sentences = (few_of_threads(profile), *met, *sentences_of_steps(summary.steps), path, *rest, of_gil)
     sentences = tuple(filter(None, sentences))
     untold = all_of_cores(judgement.verdicts, told.told)
     return replace(summary, answer=sentences, untold=untold, next_step=step)

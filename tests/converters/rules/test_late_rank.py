@@ -304,12 +304,12 @@ def test_what_it_does_before_that_operation_is_the_cause() -> None:
     assert detail and detail.excess == Excess(WAITS, 6 * MS, LOAD)
 
 
-def test_a_rank_that_is_late_seldom_but_by_much() -> None:
+def test_a_rank_for_which_others_wait_though_it_is_late_seldom() -> None:
     """Others wait for it most of the time, though it comes last to few of the meetings: an evaluation, say."""
     of = seldom(10, 0, 9 * SECOND // 10, SECOND // 10, 0, alike=20)
     assert told(of).startswith(
-        "Rank 1 of train (pid 11) comes late seldom, but by much, to 100 all-reduces (256 MiB) of 4 ranks: it comes "
-        "last to 10.0 % of them, for 30.0 % of the time that the ranks wait for each other: before, it is blocked in "
+        "Rank 1 of train (pid 11) is the one for which the others wait in 100 all-reduces (256 MiB) of 4 ranks: it "
+        "comes last to 10.0 % of them, for 30.0 % of the time that the ranks wait for each other: before, it is blocked "
     )
     # One meeting has most of the time: it may be any rank's.
     late = found(seldom(10, 0, 9 * SECOND // 10, SECOND // 10, 0, alike=1))

@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 
 from collective_profiles import UNKNOWN, of_ranks, one_late, profile_of, rank, spent, standing
-from job_profiles import job
+from job_profiles import job, stuck
 from rich.console import Console
 from stallscope.converters.facts import thresholds
 from stallscope.converters.model import Profile
@@ -158,3 +158,12 @@ def test_waits_for_a_rank_that_is_told_as_late_are_not_told_again() -> None:
     # Nobody is named, or the longest waits are others.
     assert waits in answer_of(late_in(job(0.02, 0.5, 0.02), in_turn=True))[1]
     assert "sleeping again and again" in answer_of(late_in(job(0.2, 0.9, 0.2)))[1]
+
+
+def test_a_job_that_stands_still_comes_before_one_that_is_slow() -> None:
+    """Another job, whose ranks are late."""
+    profile = stuck()
+    profile.collectives = [one_late()]
+    stands, late, *_ = answer_of(profile)
+    assert "since before the trace began" in stands
+    assert late.startswith("Rank 1 of train (pid 11) comes 8.00 ms late")
