@@ -309,7 +309,7 @@ def test_a_rank_for_which_others_wait_though_it_is_late_seldom() -> None:
     of = seldom(10, 0, 9 * SECOND // 10, SECOND // 10, 0, alike=20)
     assert told(of).startswith(
         "Rank 1 of train (pid 11) is the one for which the others wait in 100 all-reduces (256 MiB) of 4 ranks: it "
-        "comes last to 10.0 % of them, for 30.0 % of the time that the ranks wait for each other: before, it is blocked "
+        "comes last to 10.0 % of them, for 30.0 % of the time that the ranks wait for each other: before, it is "
     )
     # One meeting has most of the time: it may be any rank's.
     late = found(seldom(10, 0, 9 * SECOND // 10, SECOND // 10, 0, alike=1))
