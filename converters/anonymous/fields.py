@@ -106,6 +106,7 @@ RULES: dict[tuple[str, str], Rule] = {
     ("CollectiveKind", "what"): _WORD,
     ("Meeting", "what"): _WORD,
     ("Standing", "what"): _WORD,
+    ("Standing", "elsewhere"): _WORD,
     ("StepRun", "frames"): _NAME,
     ("WaitObject", "kind"): _WORD,
     ("WaitObject", "name"): _made("file"),

@@ -14,13 +14,13 @@ from ..facts import thresholds
 from ..facts.collective_kinds import judged
 from ..model.collectives import UNKNOWN, CollectiveKind, CollectiveRank, Collectives, Meeting, Standing
 from ..model.states import BY_BITS, STOPPED, TRACED
-from .communicators import Communicator, communicators
+from .communicators import Communicator, Endpoint, communicators
 from .graphs import without_captured
 from .groups import launched
 from .meetings import OPEN, Calls, Meetings, lateness, meetings
 from .queued import queued
 from .records import CallTable
-from .signatures import BARRIER, GROUPED, NCCL, NCCL_TYPES, signature_of
+from .signatures import BARRIER, COLLECTIVE, GROUPED, NCCL, NCCL_TYPES, POINT_TO_POINT, signature_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -322,15 +322,30 @@ def _meanwhile(
     """Adds what those do who have not come."""
     for column, each in enumerate(standing):
         calls = of.calls[column]
+        elsewhere = "" if each.what else _elsewhere(table, of.members[column])
         if each.what or not each.number:
-            yield replace(each, has_ended=each.pid in trace.ended)
+            yield replace(each, has_ended=each.pid in trace.ended, elsewhere=elsewhere)
             continue
         known = calls.done[calls.done != OPEN]
         since = max(each.since, int(known[-1])) if len(known) else each.since
         thread = _thread(table, of.members[column].rows)
         spent = between.since(thread, since, trace.end) if between and since < trace.end else None
         stopped = between.stopped(thread, since, trace.end) if between and spent else 0
-        yield replace(each, since=since, has_ended=each.pid in trace.ended, meanwhile=spent, stopped=stopped)
+        told_ = replace(each, since=since, has_ended=each.pid in trace.ended, meanwhile=spent, stopped=stopped)
+        yield replace(told_, elsewhere=elsewhere)
+
+
+def _elsewhere(table: CallTable, member: Endpoint) -> str:
+    """The call in which the rank's thread, or one of a process whose thread is not known, is when the trace ends."""
+    tid = _thread(table, member.rows)
+    mine = table.calls["tid"] == tid if tid else table.calls["pid"] == member.pid
+    for call in table.calls[mine & (table.calls["ended"] == OPEN)]:
+        of = signature_of(table.names[call["function"]])
+        if of and of.kind == POINT_TO_POINT:
+            return of.name
+        if of and of.kind == COLLECTIVE:
+            return f"{of.name} of another communicator"
+    return ""
 
 
 class _Between:

@@ -104,6 +104,8 @@ class Standing:
     """Times of its thread since then, if it is in none; None: events were not recorded."""
     stopped: int = 0
     """Part of the blocked time of ``meanwhile``: stopped by a signal or a debugger."""
+    elsewhere: str = ""
+    """Call of another communicator, or of a message, in which its thread is: ``MPI_Recv``; "" if it is in none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,7 @@ TEXTS: dict[tuple[str, str], str] = {
             ("Steps", "name"),
             ("Collectives", "library"),
             *((each, "what") for each in ("CollectiveKind", "Meeting", "Standing")),
+            ("Standing", "elsewhere"),
             ("StepRun", "frames"),
             *(("Site", name) for name in ("frames", "kernel")),
             *(("SliceSpent", name) for name in ("kind", "frames", "kernel")),

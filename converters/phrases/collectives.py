@@ -128,10 +128,11 @@ def _instead(each: Standing, first: Standing) -> str:
         return f"calls {each.what}{_bytes(each)} instead"
     if each.has_ended:
         return f"has ended after its collective {each.number}" if each.number else "has ended"
-    if not each.number:
-        return "has called none"
-    spent = each.meanwhile
-    return f"has not come since its collective {each.number}{f': {does(spent, each.stopped)}' if spent else ''}"
+    since = f"has not come since its collective {each.number}" if each.number else "has called none"
+    if each.elsewhere:
+        return f"{since}: it is in {each.elsewhere}"
+    spent = each.meanwhile if each.number else None
+    return f"{since}: {does(spent, each.stopped)}" if spent else since
 
 
 def does(spent: Spent, stopped: int = 0) -> str:

@@ -16,10 +16,10 @@ _BY_RANK = ("last", "lateness", "waited")
 _LATER = {
     CollectiveKind: (*_BY_RANK, "took", "caused", "alike"),
     CollectiveRank: ("before",),
-    Standing: ("has_ended", "meanwhile", "stopped"),
+    Standing: ("has_ended", "meanwhile", "stopped", "elsewhere"),
 }
 """Fields that captures of an earlier version lack."""
-_TEXTS = frozenset(("process", "what", "library"))
+_TEXTS = frozenset(("process", "what", "library", "elsewhere"))
 
 
 def decoded(entry: Any) -> Collectives:

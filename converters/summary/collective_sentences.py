@@ -82,6 +82,7 @@ def collectives_json(of: Collectives) -> dict[str, Any]:
                 "ended": each.has_ended,
                 "meanwhile": _spent(each.meanwhile),
                 "stopped_ns": each.stopped,
+                "elsewhere": json_text(each.elsewhere) or None,
             }
             for each in of.standing
         ],

@@ -65,6 +65,8 @@ def _who(rank: CollectiveRank, place: Standing | None) -> str:
     text = f"{printable(rank.process)} (pid {kernel_id(rank.pid)})"
     if place and place.has_ended:
         return f"{text}: has ended"
+    if place and place.elsewhere:
+        return f"{text}: has not come; it is in {printable(place.elsewhere)}"
     if place and place.meanwhile:
         return f"{text}: has not come {printable(does(place.meanwhile, place.stopped))}"
     wait = rank.between.waits[0] if rank.between and rank.between.waits else None

@@ -64,4 +64,6 @@ def _standing(of: Collectives, rank: CollectiveRank) -> str:
     if found.has_ended:
         return "its process has ended"
     since = f"in none since its collective {count(found.number)}" if found.number else "in none"
+    if found.elsewhere:
+        return f"{since}: it is in {found.elsewhere}"
     return f"{since}: {does(found.meanwhile, found.stopped)}" if found.meanwhile else since

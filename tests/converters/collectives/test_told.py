@@ -15,6 +15,7 @@ from collective_calls import (
     MPI_BROADCAST,
     MS,
     REDUCE,
+    SEND,
     STREAM,
     SYNC,
     Table,
@@ -133,6 +134,17 @@ def test_ranks_that_have_left_a_collective_are_not_in_it() -> None:
     ]
     # It came out, as an exception or a timeout does, and nobody is in any.
     assert stand((0, MPI, 60, 61)) == []
+
+
+@pytest.mark.parametrize(
+    ("function", "comm", "told_as"),
+    [(SEND, 0x77, "ncclSend"), (MPI, 0x99, "MPI_Allreduce of another communicator"), (SYNC, 0, "")],
+)
+def test_where_ranks_are_that_have_not_come(function: int, comm: int, told_as: str) -> None:
+    table = mpi((0, MPI, 60, -1))
+    table.add(11, 61 * MS, function, 1, 2, 7, 3, 0, comm, ended=-1)
+    (found,) = told(table.made(), Trace(9_000 * MS, {}))
+    assert [each.elsewhere for each in found.standing] == ["", told_as]
 
 
 def test_ranks_of_which_one_only_is_known_are_counted() -> None:

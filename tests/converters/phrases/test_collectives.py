@@ -96,3 +96,12 @@ def test_two_communicators_that_wait_for_each_other() -> None:
     assert sentences([one, other]) == (crossed(one, other),)
     assert crossed(one, one) == ""
     assert len(sentences([one, one_late(), replace(one, size=9)])) == 2
+
+
+def test_a_rank_that_is_in_another_call() -> None:
+    found = standing()
+    elsewhere = replace(found.standing[1], meanwhile=spent(1), elsewhere="MPI_Barrier of another communicator")
+    told = stands_still(replace(found, standing=(found.standing[0], elsewhere, *found.standing[2:])))
+    assert told.endswith(
+        "rank 1 (pid 11) has not come since its collective 25: it is in MPI_Barrier of another communicator."
+    )

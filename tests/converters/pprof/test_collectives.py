@@ -26,7 +26,7 @@ MADE = Collectives(
     (RANK, replace(RANK, rank=1, pid=12, process="\x1b[2J\udcff")),
     (CollectiveKind("all-reduce", -1, 3, 40, 50, 120, (1, 2), (-5, 5), (90, 30), 77, (0, 120), 3),),
     (Meeting(2, "all-reduce", 4096, (5, 45)),),
-    (Standing(10, 4, "all-reduce", 4096, 99), Standing(12, 3, "", 0, 88, True, SPENT, 40)),
+    (Standing(10, 4, "all-reduce", 4096, 99), Standing(12, 3, "", 0, 88, True, SPENT, 40, "MPI_Recv")),
     6,
 )
 
@@ -46,8 +46,8 @@ def test_those_of_earlier_versions() -> None:
     for rank in entry["ranks"]:
         del rank["before"]
     for standing in entry["standing"]:
-        del standing["stopped"]
-    standing = tuple(replace(each, stopped=0) for each in MADE.standing)
+        del standing["stopped"], standing["elsewhere"]
+    standing = tuple(replace(each, stopped=0, elsewhere="") for each in MADE.standing)
     ranks = tuple(replace(each, before=None) for each in MADE.ranks)
     kinds = tuple(replace(each, last=(), lateness=(), waited=(), took=-1, caused=(), alike=0) for each in MADE.kinds)
     assert decoded(entry) == replace(MADE, ranks=ranks, kinds=kinds, standing=standing)
@@ -56,8 +56,8 @@ def test_those_of_earlier_versions() -> None:
 def test_those_that_do_not_tell_what_absent_ranks_do() -> None:
     entry = asdict(MADE)
     for standing in entry["standing"]:
-        del standing["has_ended"], standing["meanwhile"], standing["stopped"]
-    plain = {"has_ended": False, "meanwhile": None, "stopped": 0}
+        del standing["has_ended"], standing["meanwhile"], standing["stopped"], standing["elsewhere"]
+    plain = {"has_ended": False, "meanwhile": None, "stopped": 0, "elsewhere": ""}
     assert decoded(entry) == replace(MADE, standing=tuple(replace(each, **plain) for each in MADE.standing))
     del entry["standing"][0]["since"]
     with pytest.raises(ValueError, match="collectives"):

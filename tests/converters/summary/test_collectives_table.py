@@ -42,6 +42,9 @@ def test_a_rank_that_has_not_come_in_its_row() -> None:
     assert text(of)[1].endswith(
         "has not come for 2.00 s, of which it is blocked in train → load_batch → read for 100.0 %"
     )
+    other = replace(asleep, elsewhere="MPI_Recv")
+    of = replace(found, standing=(found.standing[0], other, *found.standing[2:]))
+    assert text(of)[1].endswith("train (pid 11): has not come; it is in MPI_Recv")
     ended = replace(asleep, has_ended=True)
     of = replace(found, standing=(found.standing[0], ended, *found.standing[2:]))
     assert text(of)[1].endswith("train (pid 11): has ended")
@@ -111,6 +114,7 @@ def test_all_in_json() -> None:
         "ended": False,
         "meanwhile": None,
         "stopped_ns": 0,
+        "elsewhere": None,
     }
 
 
