@@ -1,14 +1,16 @@
 """Waits whose user stacks were left out by the budget (1 of 16 has its own): a sample of places, like one of time.
 
 What such a thread waited for in the same state and function of the kernel is told of all of these waits in
-proportion. Times and numbers stay exact; which place they are told of is as good as a sample.
+proportion: times by the times of those with stacks, numbers by their numbers. Sums stay exact; which place they are
+told of is as good as a sample.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from itertools import accumulate, pairwise
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import accumulate
 
 from ..model.losses import NOT_TAKEN
 from .wait_sums import Place, Sum, Sums
@@ -45,30 +47,36 @@ def _told(places: dict[Place, Sum]) -> dict[Place, Sum]:
 
 
 def _parts(total: Sum, to: Sequence[Place], places: dict[Place, Sum]) -> Iterator[tuple[Place, Sum]]:
-    """The sum divided among these places by their number of waits. The shortest and the longest wait of all of them are
-    told of each."""
-    weights = [max(places[place].count, 1) for place in to]
-    whole = sum(weights)
-    for place, (begin, end) in zip(to, pairwise(accumulate(weights, initial=0)), strict=True):
-        yield place, _part(total, begin, end, whole)
+    """The sum divided among these places. The longest wait is told of the place with most time: it is no other's."""
+    times, counts = _Weights(places[place].time for place in to), _Weights(places[place].count for place in to)
+    most = max(range(len(to)), key=lambda i: places[to[i]].time)
+    for i, place in enumerate(to):
+        longest = total.max if i == most else min(total.max, places[place].max)
+        yield place, _part(total, longest, partial(times.part, i), partial(counts.part, i))
 
 
-def _part(total: Sum, begin: int, end: int, whole: int) -> Sum:
-    """The part from ``begin`` to ``end`` of ``whole``: all parts together are the sum, without what rounding takes."""
+class _Weights:
+    """Divides numbers in proportion to others: all parts together are the number."""
 
-    def of(number: int) -> int:
+    def __init__(self, of: Iterable[int]) -> None:
+        self._edges = list(accumulate((max(each, 1) for each in of), initial=0))
+
+    def part(self, i: int, number: int) -> int:
+        begin, end, whole = self._edges[i], self._edges[i + 1], self._edges[-1]
         return number * end // whole - number * begin // whole
 
+
+def _part(total: Sum, longest: int, time: Callable[[int], int], number: Callable[[int], int]) -> Sum:
     return Sum(
-        of(total.time),
-        of(total.count),
+        time(total.time),
+        number(total.count),
         total.min,
-        total.max,
-        of(total.open_time),
-        of(total.open_count),
-        of(total.samples),
-        {waker: of(time) for waker, time in total.wakers.items()},
-        {number: of(time) for number, time in total.objects.items()} if total.objects else None,
-        {key: of(time) for key, time in total.by_peers.items()} if total.by_peers else None,
-        {giver: of(time) for giver, time in total.givers.items()} if total.givers else None,
+        longest,
+        time(total.open_time),
+        number(total.open_count),
+        number(total.samples),
+        {waker: time(each) for waker, each in total.wakers.items()},
+        {key: time(each) for key, each in total.objects.items()} if total.objects else None,
+        {key: time(each) for key, each in total.by_peers.items()} if total.by_peers else None,
+        {giver: time(each) for giver, each in total.givers.items()} if total.givers else None,
     )
