@@ -36,7 +36,7 @@ def test_they_are_told_of_places_with_stacks_in_proportion_to_their_waits() -> N
 
 
 def test_many_short_waits_do_not_get_the_time_of_few_long_ones() -> None:
-    """Of both, one in 16 has its stack: 750 waits of 5 µs, and 150 of 40 ms."""
+    """Waits of both, of which one in 16 has its stack: 800 of 5 µs, and 160 of 40 ms."""
     profile = profile_of((CHECK, 50 * 5_000, 50), (LOAD, 10 * 40_000_000, 10), (SHED, 6 * SECOND, 900))
     waits = {place.site.frames[1]: total for place, total in facts_of(profile).waits_of((1, 1)).items()}
     assert (waits["load"].count, waits["check"].count) == (160, 800)
