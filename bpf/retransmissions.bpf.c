@@ -2,6 +2,7 @@
 /* TCP segments that the kernel sends again, by connection: what a thread waits for on it comes later. They are sent by
  * timers and by what the network brings, whoever runs there: user space finds the threads that wait on the connection. */
 #include "maps.bpf.h"
+#include "sock.bpf.h"
 #include "thread.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
@@ -11,38 +12,6 @@ char LICENSE[] SEC("license") = "GPL";
 #define TCP_SYN_SENT 2 /* include/net/tcp_states.h */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-
-struct ns_common {
-	unsigned int inum;
-};
-
-struct net {
-	struct ns_common ns;
-};
-
-struct possible_net {
-	struct net *net;
-};
-
-struct in6_address {
-	u8 bytes[16];
-};
-
-struct sock_common {
-	u32 skc_daddr;
-	u32 skc_rcv_saddr;
-	u16 skc_dport;
-	u16 skc_num;
-	u16 skc_family;
-	unsigned char skc_state;
-	struct possible_net skc_net;
-	struct in6_address skc_v6_daddr;
-	struct in6_address skc_v6_rcv_saddr;
-};
-
-struct sock {
-	struct sock_common __sk_common;
-};
 
 struct inet_connection_sock {
 	u8 icsk_backoff;

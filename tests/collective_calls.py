@@ -15,11 +15,11 @@ NAMES = (
     *("MPI_Gather", "MPI_Scatter", "MPI_Allgather", "MPI_Allgatherv", "MPI_Barrier"),
     *("ncclGroupStart", "ncclGroupEnd", "ncclSend", "ncclRecv"),
     *("cudaStreamBeginCapture", "cuStreamBeginCapture_v2", "cudaStreamEndCapture", "cuStreamEndCapture"),
-    *("cudaGraphLaunch", "cuGraphLaunch", "MPI_Bcast"),
+    *("cudaGraphLaunch", "cuGraphLaunch", "MPI_Bcast", "MPI_Allreduce_c"),
 )
 INIT, REDUCE, SPLIT, DESTROY, SYNC, BROADCAST, MPI, OTHER, DEVICE, SHRINK, SCALABLE, *_MORE = range(len(NAMES))
 GATHER, SCATTER, ALL_GATHER, ALL_GATHER_V, BARRIER, START, END, SEND, RECEIVE, *_GRAPHS = _MORE
-CAPTURE, DRIVER_CAPTURE, CAPTURED, DRIVER_CAPTURED, LAUNCH, DRIVER_LAUNCH, MPI_BROADCAST = _GRAPHS
+CAPTURE, DRIVER_CAPTURE, CAPTURED, DRIVER_CAPTURED, LAUNCH, DRIVER_LAUNCH, MPI_BROADCAST, MPI_LARGE = _GRAPHS
 MS = 1_000_000
 COMM, STREAM = 0x5000, 0x77
 

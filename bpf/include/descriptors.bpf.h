@@ -6,6 +6,7 @@
 #define STALLSCOPE_DESCRIPTORS_BPF_H
 
 #include "maps.bpf.h"
+#include "sock.bpf.h"
 #include "thread.bpf.h"
 #include "unwind.bpf.h"
 
@@ -73,43 +74,8 @@ struct task_struct___files {
 	struct files_struct *files;
 };
 
-struct ns_common {
-	unsigned int inum;
-};
-
-struct net {
-	struct ns_common ns;
-};
-
-struct possible_net {
-	struct net *net;
-};
-
-struct in6_address {
-	u8 bytes[16];
-};
-
-struct sock_common {
-	u32 skc_daddr;
-	u32 skc_rcv_saddr;
-	u16 skc_dport;
-	u16 skc_num;
-	u16 skc_family;
-	unsigned char skc_state;
-	struct possible_net skc_net;
-	struct in6_address skc_v6_daddr;
-	struct in6_address skc_v6_rcv_saddr;
-};
-
 struct socket {
 	struct sock *sk;
-};
-
-struct sock {
-	struct sock_common __sk_common;
-	u16 sk_type;
-	u16 sk_protocol;
-	struct socket *sk_socket;
 };
 
 struct unix_sock {

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,8 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
+
+from peers import interrupt
 
 ROUNDS, CALLS, RANKS = 3, 300, 8
 STEP = 10e6
@@ -108,12 +109,7 @@ def tracer(command: list[str]) -> Iterator[None]:
             sys.exit(f"{command[0]} ended with status {process.returncode}")
         yield
     finally:
-        process.send_signal(signal.SIGINT)
-        try:
-            process.wait(60)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        interrupt(process)
 
 
 def probes(pids: str) -> None:

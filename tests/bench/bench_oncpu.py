@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import statistics
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from peers import PERF_EVENT, TRACER_CPU, bpf_stats, run_times
+from peers import PERF_EVENT, TRACER_CPU, bpf_stats, interrupt, run_times
 
 ROUNDS = 5
 SECONDS = 4.0
@@ -104,12 +103,7 @@ def sampling(command: list[str]) -> Iterator[int]:
             time.sleep(0.05)
         yield process.pid
     finally:
-        process.send_signal(signal.SIGINT)
-        try:
-            process.wait(60)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        interrupt(process)
 
 
 if __name__ == "__main__":

@@ -73,12 +73,17 @@ def running(name: str) -> Iterator[subprocess.Popen[bytes]]:
         time.sleep(0.5)
         yield process
     finally:
-        process.send_signal(signal.SIGINT)
-        try:
-            process.wait(60)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        interrupt(process)
+
+
+def interrupt(process: subprocess.Popen[bytes]) -> None:
+    """Ends a tracer as Ctrl-C does; after a minute, it is killed."""
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(60)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def wait_for_link(pid: int, timeout: float = 30) -> None:

@@ -15,6 +15,7 @@ from collective_calls import (
     GATHER,
     INIT,
     MPI,
+    MPI_LARGE,
     MS,
     OTHER,
     REDUCE,
@@ -197,15 +198,18 @@ def test_types_of_mpi_that_are_addresses_differ_by_process() -> None:
 
 
 def test_counts_of_mpi_are_those_of_an_int() -> None:
-    """Bits that a caller has left in the upper half of the register are no part of it; NCCL's has all bits."""
+    """Bits that a caller has left in the upper half of the register are no part of it; NCCL's has all bits,
+    and so have MPI's large counts."""
     table = Table()
     for pid, count in ((10, 8), (11, 0x7F11_0000_0008), (12, (1 << 64) - 8), (13, 0xFFFF_FFF8), (14, 9)):
         table.add(pid, pid, MPI, 1, 2, count, 0x4C00080B, 0, COMM)
     table.reduce(15, 15, count=8)
     table.reduce(16, 16, count=1 << 40 | 8)
+    for pid, count in ((17, 8), (18, 1 << 40 | 8)):
+        table.add(pid, pid, MPI_LARGE, 1, 2, count, 0x4C00080B, 0, COMM)
     found = operations(table.made()).tolist()
     assert found[0] == found[1] and found[2] == found[3]
-    assert len(set(found)) == 5
+    assert len(set(found)) == 7
 
 
 def test_operations_with_a_root_are_not_done_for_all() -> None:
