@@ -48,6 +48,7 @@ struct interrupts {
 	u32 number;
 	u32 softirq; /* its number + 1; 0: none */
 	u32 pad;
+	u64 put_off; /* when the last softirq ended that does what was put off; ns */
 };
 
 struct interrupt_array {
@@ -76,13 +77,43 @@ static __always_inline int on_interrupt(enum waker_context context, u32 number)
 	return 0;
 }
 
+/* Softirqs that tasks raise by what they do: the others run timers, and what was put off. */
+#define RAISED_BY_TASKS (1 << 0 /* HI */ | 1 << 2 /* NET_TX */ | 1 << 3 /* NET_RX */ | 1 << 4 /* BLOCK */)
+
+/* Those that send, too: then NET_RX follows, in the same run, for what is sent to this host. TCP's delayed
+ * acknowledgements and repetitions are timers, what it holds back for the pace is sent by a timer or a tasklet. */
+#define SENDS_WHAT_WAS_PUT_OFF (1 << 1 /* TIMER */ | 1 << 6 /* TASKLET */ | 1 << 8 /* HRTIMER */)
+
+#define SAME_RUN_NS 50000
+
 static __always_inline int on_softirq(u32 softirq)
 {
 	struct interrupts *core = this_core();
 
 	if (core)
-		core->softirq = softirq;
+		core->softirq = softirq + 1;
 	return 0;
+}
+
+static __always_inline int after_softirq(u32 softirq)
+{
+	struct interrupts *core = this_core();
+
+	if (!core)
+		return 0;
+	core->softirq = 0;
+	if (1 << (softirq & 31) & SENDS_WHAT_WAS_PUT_OFF)
+		core->put_off = bpf_ktime_get_ns();
+	return 0;
+}
+
+/* Whether a softirq may be what the current task has asked for: it runs when a task that is in the network's code
+ * lets softirqs run, and then runs all that are due on the core. */
+static __always_inline bool may_be_asked_for(u32 softirq)
+{
+	struct interrupts *core = this_core();
+
+	return core && 1 << (softirq & 31) & RAISED_BY_TASKS && bpf_ktime_get_ns() - core->put_off > SAME_RUN_NS;
 }
 
 /* Programs of one pair of tracepoints, in both shapes. */
@@ -117,25 +148,25 @@ INTERRUPT(call_function_single, WAKER_CORE, 0)
 SEC("tp_btf/softirq_entry")
 int wakeup_softirq_entry(u64 *ctx)
 {
-	return on_softirq(ctx[0] + 1);
+	return on_softirq(ctx[0]);
 }
 
 SEC("tp_btf/softirq_exit")
 int wakeup_softirq_exit(u64 *ctx)
 {
-	return on_softirq(0);
+	return after_softirq(ctx[0]);
 }
 
 SEC("raw_tp/softirq_entry")
 int wakeup_softirq_entry_raw(u64 *ctx)
 {
-	return on_softirq(ctx[0] + 1);
+	return on_softirq(ctx[0]);
 }
 
 SEC("raw_tp/softirq_exit")
 int wakeup_softirq_exit_raw(u64 *ctx)
 {
-	return on_softirq(0);
+	return after_softirq(ctx[0]);
 }
 
 static __always_inline u64 mixed(u64 hash, u64 word)
@@ -231,7 +262,7 @@ static __always_inline bool note_waker(void *ctx, struct task_struct *current, b
 	waker->number = number;
 	by_task = context == WAKER_THREAD;
 	if (context == WAKER_SOFTIRQ && TASK_FIELD(trusted, current, pid))
-		by_task = in_kernel || in_call(current);
+		by_task = in_kernel || (may_be_asked_for(number) && in_call(current));
 	if (record && kernel_stacks && context == WAKER_THREAD && !is_shed(SHED_WAKER_STACKS)) {
 		kstack = kernel_stack_again(ctx, MEMO_WAKES, record);
 	} else if (record && kernel_stacks && context != WAKER_THREAD) { /* needed to know whose deed it is */

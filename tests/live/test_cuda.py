@@ -30,8 +30,9 @@ from tracing import Trace, Traced, only_in_truth
 pytestmark = pytest.mark.usefixtures("live")
 
 TRACE_CUDA = str(Path(sys.executable).with_name("trace-cuda"))
-CLOSE, CLOCK = 0.03, 5_000
-"""A latency may differ by this share or by so many ns: the workload's clock also runs while the probes do."""
+CLOSE, CLOCK, EARLY = 0.03, 10_000, 500
+"""A latency may be shorter than the workload's by this share and so many ns: its clock also runs while the probes do,
+and between them. It may be longer by a rounded ns or two, no more: the probes are between its two readings."""
 INNER = {
     "cudaMalloc": {"cuMemAlloc", "cuInit"},
     "cudaFree": {"cuMemFree_v2"},
@@ -73,7 +74,8 @@ def check(traced: Traced, probes: int = 2) -> dict[tuple[str, int], CallTimes]:
             continue
         slack = CLOCK + probes * probes_cost(traced) + only_in_truth(traced, truth, call) / calls
         slack += traced.stolen / calls  # 0 on a machine that nothing else uses
-        assert call.total / calls == pytest.approx(ns / calls, rel=CLOSE, abs=slack), (name, pid)
+        missing = (ns - call.total) / calls
+        assert -EARLY <= missing <= CLOSE * ns / calls + slack, (name, pid)
         shortest = sum(number * lower_bound(bucket) for bucket, number in enumerate(call.latencies))
         longest = sum(number * lower_bound(bucket + 1) for bucket, number in enumerate(call.latencies))
         assert shortest <= call.total < longest

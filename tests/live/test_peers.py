@@ -43,6 +43,9 @@ ANSWERS = SERVER.replace("while client.recv(1):\n    render()", "while client.re
 IN_TWO_PARTS = CLIENT.replace('server.sendall(b"x")', 'server.sendall(b"x"); server.sendall(b"y")')
 WITHOUT_DELAY = IN_TWO_PARTS.replace("    print(", "    server.setsockopt(6, 1, 1)  # TCP_NODELAY\n    print(")
 
+ECHOES = SERVER.replace("    render()\n", "")
+"""Answers at once: it lets softirqs run all the time, and with its own those that are due on the core."""
+
 
 @contextmanager
 def running(serves: str, asks: str) -> Iterator[tuple[int, int]]:
@@ -98,3 +101,14 @@ def test_what_tcp_holds_back_until_an_acknowledgement(asks: str, holds: bool, tm
         run("-p", ",".join(map(str, pids)), "-d", "2", "-o", str(kept), command=TRACE_SCAN).check_succeeded()
     answer = json.loads((kept / folder.SUMMARY).read_text())["summary"]["answer"]
     assert ("TCP holds back what was sent" in answer[0]) == holds, answer
+
+
+def test_softirqs_that_other_threads_let_run(tmp_path: Path) -> None:
+    """What ends the waits is a timer of TCP's, and what it sends: no deed of the threads in which the kernel does it."""
+    kept = tmp_path / "scan.d"
+    with running(ECHOES, CLIENT), running(ECHOES, CLIENT), running(ANSWERS, IN_TWO_PARTS) as pids:
+        scope = ("-p", ",".join(map(str, pids)), "-d", "2", "--budget", "100%")
+        run(*scope, "-o", str(kept), command=TRACE_SCAN).check_succeeded()
+    made = json.loads((kept / folder.SUMMARY).read_text())
+    assert "TCP holds back what was sent" in made["summary"]["answer"][0], made["summary"]["answer"]
+    assert {pid for row in made["processes"] for pid in row["pids"]} == set(pids)

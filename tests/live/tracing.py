@@ -80,7 +80,7 @@ class Traced:
 
 Trace = Callable[..., Traced]
 
-_PAUSE = 1_000_000
+_PAUSE = 20_000_000
 """ns that a page fault, the dynamic linker, or the hypervisor may take between the workload's clock and a probe."""
 
 

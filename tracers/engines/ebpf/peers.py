@@ -76,7 +76,7 @@ class Peers:
         if room <= 0:
             return set()
         self._wakeups.drain()
-        waited = self._wakeups.ended_by()
+        waited = self._wakeups.ended_by(self._objects.others)
         threads = self._engine.living()
         _add_open(waited, threads, self._objects, now)
         waited.update(self._for_locks())

@@ -46,10 +46,10 @@ class Waits(WakeUpCollector):
     def drain(self) -> None:
         pass
 
-    def ended_with(self, tgid: int, spent: int, tid: int = CLIENT) -> None:
+    def ended_with(self, tgid: int, spent: int, tid: int = CLIENT, on: int = 0) -> None:
         waker = struct.pack("<QQ5I4x", 0, 0, tgid, tgid, 0, 0, records.BY_SOFTIRQ if tgid else records.BY_TIMER)
         self.on_record(struct.pack("<IIQ", RECORD_CHAIN, 1, tgid) + waker + bytes(40 * 15))
-        origin = Origin(1, 0, 0, tid, CLIENT, 1, SLEEP)
+        origin = Origin(1, 0, on, tid, CLIENT, 1, SLEEP)
         self.totals().add(ORIGIN.pack(*origin) + struct.pack("<Q", tgid), struct.pack("<4Q", spent, 1, spent, spent))
 
 
@@ -86,6 +86,16 @@ def test_who_ends_a_tenth_of_a_threads_time(server: int) -> None:
     assert isinstance(joined, Joined)
     assert (joined.name, joined.pid) == ("sleep", server)
     assert 10 * SECOND <= joined.at < 100 * SECOND
+
+
+def test_who_delivers_what_another_has_sent(server: int) -> None:
+    """A softirq that a thread lets run delivers everything that is due on its core."""
+    with subprocess.Popen(["/bin/sleep", "60"]) as other:
+        traced = Tracing(others={server})
+        traced.waits.ended_with(server, 2 * SECOND, on=SOCKET)
+        traced.waits.ended_with(other.pid, 5 * SECOND, on=SOCKET)
+        assert traced.peers.newcomers() == {server}
+        other.kill()
 
 
 def test_who_ends_less_does_not_join(server: int) -> None:

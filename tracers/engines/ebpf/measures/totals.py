@@ -16,7 +16,7 @@ _KEY = ORIGIN.size // 8
 """Words of an origin: user stack, kernel stack, object, tid | tgid << 32, life | state << 32."""
 _STACKS, _PLACE = 2, 3
 """Stacks, and with them what says where something happened."""
-_WHO, _WHERE = 3, 4
+_OBJECT, _WHO, _WHERE = 2, 3, 4
 _LOW = np.uint64(0xFFFFFFFF)
 _PATIENCE = 1 << 14
 """Number of rows, at least, that wait to be added up."""
@@ -158,9 +158,10 @@ class Totals:
         return found
 
     def by_thread(self) -> Words:
-        """The thread, the word behind the origin, and the first value of each row."""
+        """The thread, the object, the word behind the origin, and the first value of each row."""
         self._settle()
-        return np.stack([self._rows[:, _WHO] & _LOW, self._rows[:, _KEY], self._rows[:, self._key]], axis=1)
+        columns = self._rows[:, _WHO] & _LOW, self._rows[:, _OBJECT], self._rows[:, _KEY], self._rows[:, self._key]
+        return np.stack(columns, axis=1)
 
     def clear(self) -> None:
         """Forgets all rows."""

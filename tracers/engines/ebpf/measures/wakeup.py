@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from .....converters.model.losses import time_of
@@ -111,11 +111,19 @@ class WakeUpCollector(Summed):
         self._chains = {number: wakers for number, wakers in self._chains.items() if number in used}
         return [stack for wakers in self._chains.values() for waker in wakers for stack in waker[:2] if stack]
 
-    def ended_by(self) -> Counter[tuple[int, int]]:
-        """ns of the drained waits that threads ended, by the thread that waited and the waker's process."""
+    def ended_by(self, others: Callable[[int], Collection[int]]) -> Counter[tuple[int, int]]:
+        """ns of the drained waits that threads ended, by the thread that waited and the waker's process.
+
+        ``others``: processes at the other end of an object with this id; empty if that is not known. Where they are
+        known, only they end its waits: the kernel also lets other threads deliver what they have sent.
+        """
         waited: Counter[tuple[int, int]] = Counter()
-        for tid, number, spent in self.totals().by_thread().tolist():
-            if tgid := self._chains.get(number, _UNKNOWN)[0].tgid:
+        known: dict[int, Collection[int]] = {}
+        for tid, on, number, spent in self.totals().by_thread().tolist():
+            tgid = self._chains.get(number, _UNKNOWN)[0].tgid
+            if tgid and on not in known:
+                known[on] = others(on)
+            if tgid and (not known[on] or tgid in known[on]):
                 waited[tid, tgid] += spent
         return waited
 
