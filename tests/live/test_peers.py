@@ -104,7 +104,7 @@ def test_what_tcp_holds_back_until_an_acknowledgement(asks: str, holds: bool, tm
 
 
 def test_softirqs_that_other_threads_let_run(tmp_path: Path) -> None:
-    """What ends the waits is a timer of TCP's, and what it sends: no deed of the threads in which the kernel does it."""
+    """A timer of TCP's ends the waits, and what it sends: no deed of the threads in which the kernel does it."""
     kept = tmp_path / "scan.d"
     with running(ECHOES, CLIENT), running(ECHOES, CLIENT), running(ANSWERS, IN_TWO_PARTS) as pids:
         scope = ("-p", ",".join(map(str, pids)), "-d", "2", "--budget", "100%")
