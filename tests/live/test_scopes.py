@@ -64,7 +64,7 @@ def test_repeated_option(tmp_path: Path, option: str) -> None:
 
 
 def test_one_thread(tmp_path: Path) -> None:
-    """So many turns that some of them must be waited for, even if each thread has a core of its own."""
+    """One of two threads that take turns: so many that some must be waited for, even on two cores."""
     path = tmp_path / "out.pb.gz"
     with Workload("futex_pingpong", 20_000, linger=True) as workload:
         with Tracer("-t", workload.tids[1], "-o", path) as tracer:
