@@ -51,7 +51,7 @@ def test_the_first_record_is_named(tmp_path: Path) -> None:
 
 def test_what_tcp_has_sent_again_in_each_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection of two threads, whose first interval has segments that were sent again, as if it left the host."""
-    monkeypatch.setattr(retransmissions, "_is_within", lambda *_: False)
+    monkeypatch.setattr(retransmissions, "is_within", lambda *_: False)
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
         ends = [f"{address}:{port}" for address, port in (client.getsockname(), client.getpeername())]
         intervals = [Retransmissions({Sender(3, *ends): Resent(4)}), Retransmissions()]
