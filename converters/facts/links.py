@@ -31,8 +31,8 @@ class Explains(NamedTuple):
 
 
 def explains(links: Iterable[Link], time: int, count: int, longest: int) -> Explains | None:
-    """The link that explains most of waits of ``time`` ns, ``count`` of them, if it explains most of them; with those of
-    its parts that do."""
+    """The link that explains most of the time of ``count`` waits, ``time`` ns, if one explains most of it; with those
+    of its parts that do."""
     least = thresholds.LINK_EXPLAINS * time
     found = []
     for link in links if time > 0 else ():

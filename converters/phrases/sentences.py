@@ -111,12 +111,15 @@ class Sentences:
             beside = "" if other or having else self._other_end(finding)
             clause = self.words.clause(finding, other, having)
             return f"{clause}{self._in_loop(finding)}{beside}{network(self._facts, verdict)}."
+        by_network = network(self._facts, verdict)
         if any(late.pids & finding.pids for late in straggler.find(self._facts)):
             return f"{self.words.clause(finding)}."
-        return (
-            f"{self.words.clause(finding)}{network(self._facts, verdict)}; no traced rank stands out as late: it "
-            "may be one that is not traced, the network, or each of them in turn."
-        )
+        if not by_network:
+            by_network = (
+                "; no traced rank stands out as late: it may be one that is not traced, the network, or each of them "
+                "in turn"
+            )
+        return f"{self.words.clause(finding)}{by_network}."
 
     def _in_loop(self, finding: Finding) -> str:
         """``; while it waits, its event loop serves nobody else``, if an event loop has called what waits."""

@@ -161,7 +161,8 @@ def _link(found: On, how: Explains, whom: str) -> str:
         text = f"{whose} {moves} {rate}"
     else:
         text = f"{whose} {moves} {rate} with round trips of {trip}"
-    return f"; {text}, which explains {share(how.time, found.time)} of {'the waits' if found.count > 1 else 'the wait'}"
+    waits = f"the {'waits' if found.count > 1 else 'wait'}{' on it' if whom else ''}"
+    return f"; {text}, which explains {share(how.time, found.time)} of {waits}"
 
 
 def _resent(found: On, whom: str) -> str:

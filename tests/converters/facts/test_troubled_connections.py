@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import tcp_profiles
-from stallscope.converters.facts.lossy_connections import lossy
+from stallscope.converters.facts.troubled_connections import troubled
 from stallscope.converters.model import Profile
 from summary_profiles import facts_of
 
 
 def found(profile: Profile, *pids: int) -> tuple[int, str, int] | None:
-    one = lossy(facts_of(profile), pids)
+    one = troubled(facts_of(profile), pids)
     return (one.pid, one.on.what.remote, one.on.what.retransmissions) if one else None
 
 

@@ -5,14 +5,14 @@ from dataclasses import replace
 import tcp_profiles
 from stallscope.converters.facts.wait_functions import COLLECTIVE
 from stallscope.converters.model import Profile
-from stallscope.converters.phrases.connections import sent_again
+from stallscope.converters.phrases.connections import network
 from stallscope.converters.rules.verdict import Verdict
 from summary_profiles import facts_of
 
 
 def said(profile: Profile, kind: str) -> str:
     """Words for a verdict on the server's process that tells of no connection."""
-    return sent_again(facts_of(profile), Verdict("for_others", kind, 1, 1, frozenset({5})))
+    return network(facts_of(profile), Verdict("for_others", kind, 1, 1, frozenset({5})))
 
 
 def test_a_connection_of_a_rank_that_waits_for_others() -> None:

@@ -29,7 +29,7 @@ from stallscope.converters.model.wait_objects import (
     WaitObject,
 )
 from stallscope.converters.phrases.sentences import Sentences
-from stallscope.converters.phrases.wait_objects import on, resent, short
+from stallscope.converters.phrases.wait_objects import of_network, on, short
 from stallscope.converters.rules.ranking import judge
 from summary_profiles import READ, facts_of, waiting
 from summary_texts import shown
@@ -183,12 +183,12 @@ def replace_labels(sample: Sample) -> Sample:
     ],
 )  # fmt: skip
 def test_what_was_sent_again(what: WaitObject, number: int, text: str) -> None:
-    assert resent(On(what, number, time=2_000_000_000)) == text
+    assert of_network(On(what, number, time=2_000_000_000)) == text
 
 
 def test_what_any_network_loses() -> None:
     one = On(WaitObject(1, TCP, remote="10.0.0.2:80", retransmissions=1), time=10_000_000_000)
-    assert resent(one) == ""
+    assert of_network(one) == ""
     assert short(one) == "for 10.0.0.2:80"
     assert short(replace(one, time=1_000_000_000)) == "for 10.0.0.2:80, 1 segment sent again"
-    assert resent(None) == ""
+    assert of_network(None) == ""

@@ -28,7 +28,7 @@ LATE = 1
 DEVICE = 0.005
 """Seconds of a step for which a rank waits for its device."""
 BATCH = 4096
-LOADER = f"import os,time\nwhile 1: time.sleep(0.03); os.write(1, bytes({BATCH}))"
+LOADER = f"import os,time\nwhile 1: time.sleep(0.06); os.write(1, bytes({BATCH}))"
 BURN = "import hashlib\nwhile 1: hashlib.sha256(bytes(1<<20))"
 NEIGHBOURS = 3
 QUOTA, PERIOD = 10_000, 100_000
@@ -37,6 +37,8 @@ WRITES, RECORD = 0.02, 4096
 """Seconds for which records are written in a step, as on a slow disk, and their bytes."""
 NICE = -10
 """More for the neighbours: a core is divided evenly otherwise, and a rank that needs little of it gets that."""
+KEPT = 100_000
+"""Objects that the collector looks at, beside as many lists."""
 DELAY, RATE = 0.01, 4e6
 """Seconds for a packet over the link, and bytes a second."""
 FEW, MANY = 1000, 100_000
@@ -105,7 +107,7 @@ def prepare(cause: str, folder: Path) -> Doing:
         return lambda: write_log(log)
     if cause == "gc":
         gc.freeze()  # the many objects of PyTorch
-        kept = [{i: [i]} for i in range(20_000)]
+        kept = [{i: [i]} for i in range(KEPT)]
         return lambda: gc.collect() + len(kept)
     if cause == "gil":
         threading.Thread(target=for_ever, daemon=True, name="statistics").start()
