@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import tcp_profiles
+from collective_profiles import of_ranks, rank
 from stallscope.converters.facts.wait_functions import COLLECTIVE
 from stallscope.converters.model import Profile
 from stallscope.converters.phrases.connections import network
@@ -22,4 +23,16 @@ def test_a_connection_of_a_rank_that_waits_for_others() -> None:
     assert said(profile, COLLECTIVE) == text
     assert said(profile, "peer") == "", "the wait is on something else"
     profile.objects[1] = replace(profile.objects[1], retransmissions=1)
+    assert said(profile, COLLECTIVE) == ""
+
+
+def test_a_slow_link_of_a_rank_that_waits_for_others() -> None:
+    profile = tcp_profiles.both(0.9, 0.9)
+    profile.objects[1].links = [replace(tcp_profiles.FAR, remote=tcp_profiles.HERE)]
+    profile.collectives = [of_ranks(rank(-5, last=1))]
+    assert said(profile, COLLECTIVE) == (
+        f"; a round trip on the connection of rank -5 (pid 5) to {tcp_profiles.HERE} takes 80.0 ms, which explains "
+        "88.9 % of the waits on it"
+    )
+    profile.objects[1].links = [replace(tcp_profiles.FAR, arrivals=50)]
     assert said(profile, COLLECTIVE) == ""
