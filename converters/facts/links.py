@@ -13,7 +13,7 @@ _SECOND = 1_000_000_000
 
 
 class Explains(NamedTuple):
-    """What a link explains of a wait. Times in ns."""
+    """Parts of a wait that a link explains. Times in ns."""
 
     link: Link
     by_round_trips: int

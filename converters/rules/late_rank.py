@@ -198,7 +198,7 @@ def _is_kept(of: Collectives, late: CollectiveRank, lateness: int) -> bool:
 
 
 def _between(of: Collectives, late: CollectiveRank) -> tuple[Spent | None, list[Spent]]:
-    """What the late rank does before it comes late, and what the others do."""
+    """Times of the late rank before it comes late, and those of the others."""
     mine = late.between_late or late.before or late.between
     return mine, [spent for each in of.ranks if each is not late and (spent := each.before or each.between)]
 

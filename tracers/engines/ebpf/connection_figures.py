@@ -1,4 +1,4 @@
-"""What TCP itself knows of the connections that threads wait on: how far the other end is, and how fast a link."""
+"""TCP's own figures of the connections that threads wait on: how far the other end is, and how fast a link."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Ends = tuple[str, str]
 
 
 class _Figures(NamedTuple):
-    """Those of both ends; None: it is not on this host, or closed."""
+    """Figures of both ends; None: it is not on this host, or closed."""
 
     own: TcpFigures | None
     other: TcpFigures | None
@@ -110,7 +110,7 @@ def ends_of(what: WaitObject, of_tcp: Collection[Ends]) -> Collection[Ends]:
 
 
 def link_of(remote: str, first: _Figures, last: _Figures) -> Link | None:
-    """What happened between two looks, with the figures of the end that has sent more; None: it is not known."""
+    """Figures of what happened between two looks, with the figures of the end that has sent more; None: it is not known."""
     pairs = [(before, after) for before, after in zip(first, last, strict=True) if before and after]
     if not pairs:
         return None
