@@ -14,7 +14,7 @@ from ...base.tcp_figures import TcpFigures, figures_of
 from .retransmissions import is_within
 
 _MOST = 512
-"""Connections that are watched: each look at one takes some 10 µs for each of its ends."""
+"""Connections that are watched: each look at one takes some 20 µs for each of its ends."""
 _FIRST, _LONGEST = 0.25, 8.0
 """Seconds between two looks: each time twice as long. A process may end, and its connections with it."""
 _US = 1000
@@ -110,7 +110,7 @@ def ends_of(what: WaitObject, of_tcp: Collection[Ends]) -> Collection[Ends]:
 
 
 def link_of(remote: str, first: _Figures, last: _Figures) -> Link | None:
-    """Figures of what happened between two looks, with the figures of the end that has sent more; None: it is not known."""
+    """Figures of what happened between two looks, at the end that has sent more; None: it is not known."""
     pairs = [(before, after) for before, after in zip(first, last, strict=True) if before and after]
     if not pairs:
         return None
