@@ -26,7 +26,7 @@ def both_wait(facts: Facts, thread: Thread) -> bool:
     both wait at the same time, and the network ends its waits: no timer of its own, nobody else."""
     whole, wall = facts.whole or facts, facts.threads[thread].wall
     time, on = _longest(facts, thread)
-    if on is None or on.what.kind != TCP or on.number != 1 or not wall or on.tells_network:
+    if on is None or on.what.kind != TCP or on.number != 1 or not wall:
         return False
     others = (_share(whole, other, ended) for other, ended in _other_ends(whole, on))
     return time / wall + max(others, default=0.0) - 1 >= thresholds.BOTH_WAIT

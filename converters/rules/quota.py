@@ -55,7 +55,7 @@ def _waiting_for(facts: Facts, pids: frozenset[int]) -> int:
     """Number of ranks that stand still when one of these processes does: all of a communicator of which these are a
     part; 1 if they are of none."""
     members = ({each.pid for each in of.ranks} for of in facts.collectives if of.meetings)
-    return max((len(each) // len(pids) for each in members if pids < each), default=1)
+    return max((len(each) // len(pids) for each in members if pids <= each), default=1)
 
 
 def throttles(limit: CpuLimit, trace: int) -> bool:

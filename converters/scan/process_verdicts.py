@@ -292,7 +292,7 @@ def _merged(members: Sequence[ProcessVerdict]) -> ProcessVerdict:
         sum(each.waits for each in members),
         first.told,
         tuple(verdict for each in members for verdict in each.verdicts),
-        network=first.network or next(filter(None, (each.network for each in members)), ""),
+        network=next(filter(None, (each.network for each in members)), ""),
         hot=together(each.hot for each in members),
     )
 

@@ -19,6 +19,8 @@ class Case(NamedTuple):
     """A variable of the environment with the Python that runs it; without it the case is skipped."""
     rows: int | None = None
     """Number of places; None: as many as a screen has. On a busy machine the waits for a core take one of them."""
+    seconds: int = 1
+    """Length of the trace: it takes ten meetings until it is told who is late."""
 
     @property
     def name(self) -> str:
@@ -78,7 +80,7 @@ CASES = (
         needs="TORCH_PYTHON",
     ),
     *(
-        Case(f"gloo_causes {ranks} {cause}", (told,), (), "trace-nccl", "TORCH_PYTHON", 6)
+        Case(f"gloo_causes {ranks} {cause}", (told,), (), "trace-nccl", "TORCH_PYTHON", 6, 4)
         for ranks in (4, 8)
         for cause, told in (
             ("loader", "Rank 1 of .* blocked in .* load_batch .* read"),

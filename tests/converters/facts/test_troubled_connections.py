@@ -31,6 +31,14 @@ def test_a_link_that_explains_the_waits() -> None:
     assert found(profile, 1, 5) == (1, tcp_profiles.THERE, 5), "what was sent again comes first"
 
 
+def test_one_wait_of_several_threads_may_have_most_of_the_time() -> None:
+    profile = tcp_profiles.both(0.9, 0.9)
+    profile.objects[0].links = [tcp_profiles.FAR]
+    assert found(profile, 1)
+    profile.samples[0] = profile.samples[0]._replace(values=(*profile.samples[0].values[:-1], 5_000 * MS))
+    assert found(profile, 1) is None
+
+
 def test_what_any_network_loses() -> None:
     profile = tcp_profiles.both(0.9, 0.9)
     profile.objects[0].retransmissions = 4  # they explain 0.8 s of 9 s

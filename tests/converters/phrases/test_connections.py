@@ -4,10 +4,13 @@ from dataclasses import replace
 
 import tcp_profiles
 from collective_profiles import of_ranks, rank
+from job_profiles import job
 from stallscope.converters.facts.wait_functions import COLLECTIVE
 from stallscope.converters.model import Profile
+from stallscope.converters.model.wait_objects import LABEL, TCP, WaitObject
 from stallscope.converters.phrases.connections import network
 from stallscope.converters.rules.verdict import Verdict
+from stallscope.converters.summary.summarize import summarize
 from summary_profiles import facts_of
 
 
@@ -36,3 +39,17 @@ def test_a_slow_link_of_a_rank_that_waits_for_others() -> None:
     )
     profile.objects[1].links = [replace(tcp_profiles.FAR, arrivals=50)]
     assert said(profile, COLLECTIVE) == ""
+
+
+def test_nobody_stands_out_as_the_network_explains_the_waits() -> None:
+    profile = job(*[0.2] * 8)
+    (told, *_) = summarize(profile).answer
+    assert "no traced rank stands out as late" in told
+    place = max(range(len(profile.samples)), key=lambda i: profile.samples[i].values[0])
+    waits = profile.samples[place]
+    profile.samples[place] = waits._replace(labels=(*waits.labels, (LABEL, 30)))
+    slow = replace(tcp_profiles.NARROW, busy=waits.values[0], sent=2 * waits.values[0] // 1000)
+    profile.objects = [WaitObject(30, TCP, local=tcp_profiles.HERE, remote=tcp_profiles.THERE, links=[slow])]
+    (told, *_) = summarize(profile).answer
+    assert "no traced rank stands out as late" not in told
+    assert told.endswith(" moves 1.91 MiB/s, which explains 100.0 % of the waits on it.")

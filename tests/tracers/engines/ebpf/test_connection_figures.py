@@ -77,6 +77,10 @@ def test_the_end_that_sends_more_and_the_least_of_both(kernel: Kernel) -> None:
     (link,) = made.told(ONE, NETNS, ()).links
     assert (link.round_trip, link.smoothed, link.arrivals) == (300_000, 9 * MS, 9)
     assert (link.sent, link.rate, link.has_more) == (9000, 77, True)
+    kernel.ends[OTHER, (THERE, HERE)] = NOTHING._replace(acked=9100)
+    made.cut()
+    (link,) = made.told(ONE, NETNS, ()).links
+    assert link.has_more, "at the interval's begin"
 
 
 def test_a_connection_that_has_ended_since(kernel: Kernel) -> None:
