@@ -113,7 +113,7 @@ def _verdict(facts: Facts, of: Collectives) -> Verdict | None:
         last = of.ranks[place]
     excess = _excess(facts, of, last) if is_one else None
     lateness = caused // (arrivals[place].last * (len(arrivals) - 1)) if caused and arrivals[place].last else spread
-    if is_one and _is_kept(of, last, lateness):
+    if excess and _is_kept(of, last, excess, lateness):
         excess = Excess(KEPT, lateness)
     pids = frozenset(each.pid for each in of.ranks)
     if (excess is None or excess.kind == KEPT) and troubled(facts, pids):
@@ -188,13 +188,14 @@ def _matters(arrivals: list[_Arrival], place: int, spread: int, length: int) -> 
     )
 
 
-def _is_kept(of: Collectives, late: CollectiveRank, lateness: int) -> bool:
-    """Whether what the rank does between two meetings takes hardly longer than what the others do: it leaves them
-    later."""
+def _is_kept(of: Collectives, late: CollectiveRank, excess: Excess, lateness: int) -> bool:
+    """Whether what the rank does between two meetings takes hardly longer than what the others do, and is nothing else:
+    it leaves them later. Where it is not known when operations are done, all ranks take as long, as they wait there."""
     mine, others = _between(of, late)
-    if not mine or not mine.count or not others:
+    least = thresholds.LATE_ITSELF * lateness
+    if not mine or not others or excess.more >= least:
         return False
-    return mine.mean - median(each.mean for each in others) < thresholds.LATE_ITSELF * lateness
+    return mine.mean - median(each.mean for each in others) < least
 
 
 def _between(of: Collectives, late: CollectiveRank) -> tuple[Spent | None, list[Spent]]:

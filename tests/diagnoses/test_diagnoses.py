@@ -109,7 +109,18 @@ def traced(case: Case, pids: list[int]) -> tuple[dict[str, Any], str]:
     assert pids, f"{case.program} did not tell which processes to trace"
     profile = BUILD / f"{case.name}.pb.gz"
     command = Path(sys.executable).with_name(case.command)
-    line = [*NOT_NICE, command, "-p", ",".join(map(str, pids)), "-d", str(case.seconds), "--json", "--force", "-o", profile]
+    line = [
+        *NOT_NICE,
+        command,
+        "-p",
+        ",".join(map(str, pids)),
+        "-d",
+        str(case.seconds),
+        "--json",
+        "--force",
+        "-o",
+        profile,
+    ]
     done = subprocess.run(line, env=environment(), capture_output=True, text=True, timeout=90, check=False)
     assert done.returncode == 0, done.stderr
     screen = io.StringIO()

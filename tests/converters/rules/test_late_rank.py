@@ -67,6 +67,22 @@ def test_what_others_do_as_well_is_no_cause() -> None:
     assert late and late.excess == Excess(WAITS, 2 * MS, LOAD)
 
 
+def test_who_waits_in_between_takes_as_long_as_who_is_late() -> None:
+    """Where it is not known when operations are done, the others wait for the late one in between."""
+    waiting = replace(spent(8 * MS), waits=(StepWait(Site(("train", "synchronize"), ""), 8 * MS * MEETINGS, MEETINGS),))
+    of = one_late()
+    late = found(replace(of, ranks=tuple(each if each.last else replace(each, between=waiting) for each in of.ranks)))
+    assert late and late.excess == Excess(WAITS, 8 * MS, LOAD)
+
+
+def test_small_parts_may_be_much_together() -> None:
+    waits = tuple(StepWait(Site(("train", f"f{number}"), ""), MS * MEETINGS, MEETINGS) for number in range(8))
+    of = one_late()
+    late = replace(of.ranks[1], between=replace(spent(8 * MS), waits=waits))
+    detail = found(replace(of, ranks=(of.ranks[0], late, *of.ranks[2:])))
+    assert detail and detail.excess and detail.excess.kind == WAITS
+
+
 def with_slow_link(of: Collectives, far: bool = True) -> list[Verdict]:
     """Verdicts on ranks of which one waits on a link whose round trips explain that, or half as long ones do not."""
     profile = profile_of(of)
