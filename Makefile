@@ -52,7 +52,7 @@ BESIDE := $(patsubst %,tests/live/test_%.py,any_library answer_again around ask 
 	cuda_ioctls demo embedded eu_stack events func intervals ioctl jobs kernel_addresses names networks peers postgres \
 	privileges python python_clients python_steps python_storm ranks retransmissions robust runtimes scan_live \
 	scan_page \
-	scan_watch scope_of_command spans sub_interpreters sudo timeline unwind wait_limits wait_objects wrong_input) \
+	scan_watch scope_of_command slow_links spans sub_interpreters sudo timeline unwind wait_limits wait_objects wrong_input) \
 	tests/workloads/test_workload_stacks.py
 
 C_FILES := $(wildcard bpf/*.c bpf/include/*.h tests/diagnoses/programs/*.[ch] tests/hostile/attacks/*.c tests/tracers/engines/ebpf/measures/*.c tests/workloads/*.c tests/workloads/*.cc tests/workloads/*.h tests/vm/nvidia/*.c tracers/engines/bcc/*.c stap/runtime/*.c)

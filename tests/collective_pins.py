@@ -11,7 +11,7 @@ from collective_profiles import MEETINGS, one_late, pair, profile_of, spent
 from job_profiles import polling_ranks
 from stallscope.converters.collectives.told import Trace
 from stallscope.converters.model.collectives import Collectives
-from stallscope.converters.rules.late_rank import WANTS, LateRank, find
+from stallscope.converters.rules.late_rank import KEPT, WANTS, LateRank, find
 from stallscope.converters.rules.standing_ranks import standing_in
 from stallscope.converters.summary.judging import read
 from summary_profiles import EXE, SECOND, SLEEP, user
@@ -59,6 +59,14 @@ def meet(number: float) -> bool:
 def mostly(share: float) -> bool:
     found = _late(one_late(last=round(share * MEETINGS)))
     return found is not None and found.late is not None
+
+
+def by_itself(share: float) -> bool:
+    """Whether a rank that comes 8 ms late is told to do more than the others if it does for this share of that."""
+    of = one_late()
+    late = replace(of.ranks[1], between=spent(round(share * 8 * MS)))
+    found = _late(replace(of, ranks=(of.ranks[0], late, *of.ranks[2:])))
+    return found is not None and found.excess is not None and found.excess.kind != KEPT
 
 
 def beyond(mads: float) -> bool:
@@ -113,6 +121,7 @@ PINS = {
     "CAUSES_MOST": (Pin(0.49, 0.51, causes),),
     "LATE_BEYOND": (Pin(2.9, 3.1, beyond),),
     "LATE_BY_CHANCE": (Pin(0.00095, 0.00108, by_chance),),
+    "LATE_ITSELF": (Pin(0.199, 0.201, by_itself),),
     "LATE_MOSTLY": (Pin(0.49, 0.51, mostly),),
     "LATE_OF_TWO": (Pin(0.79, 0.81, of_two),),
     "MEETINGS": (Pin(9, 10, meet),),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stallscope.converters.model import Module, Profile, ThreadTimes
 from stallscope.converters.model.wait_objects import LABEL, TCP, ObjectEnd, WaitObject
+from stallscope.converters.model.wait_objects import Link as Figures
 from summary_profiles import LIBC, MS, SECOND, kernel, user
 from wait_graphs import Link, chained, profile_of, with_extremes
 
@@ -30,7 +31,7 @@ def both(
     profile.duration_ns = TEN
     profile.samples = [
         sample._replace(
-            values=(*sample.values[:-2], 100, sample.values[0] // 90), labels=(*sample.labels, (LABEL, 30 + number))
+            values=(sample.values[0], 100, 100, sample.values[0] // 90), labels=(*sample.labels, (LABEL, 30 + number))
         )
         for number, sample in enumerate(profile.samples)
     ]
@@ -43,6 +44,12 @@ def both(
         WaitObject(31, kind, local=THERE, remote=remote, ends=[ObjectEnd("client", 1)]),
     ]
     return profile
+
+
+FAR = Figures(THERE, 80 * MS, 81 * MS, 100, 9 * SECOND, 0, 1000, 12_500, 1448, has_more=False)
+"""A connection of requests, each of which takes a round trip of 80 ms: those explain 8 s of 100 waits."""
+NARROW = Figures(THERE, MS, 9 * MS, 9000, 9 * SECOND, 0, 18_000_000, 3_000_000, 1448, has_more=False)
+"""One on which 2 MB/s are sent for 9 s, at most 3 MB/s of late, that wait in a queue for 8 ms."""
 
 
 def share(x: float) -> Profile:

@@ -42,10 +42,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
         "dataclasses without logic",
     ),
     "tracers/base/addresses.py": "with whole tables: tests/tracers/base/test_socket_tables.py",
-    **dict.fromkeys(
-        ("tracers/base/networks.py", "tracers/base/socket_namespaces.py"),
-        "with real namespaces: tests/live/test_networks.py",
-    ),
+    "tracers/base/networks.py": "with real namespaces: tests/live/test_networks.py",
     "tracers/engines/ebpf/faults.py": "a program in the kernel: tests/live/test_wait_objects.py",
     "converters/phrases/doing.py": "with what it tells: tests/converters/rules/test_doing.py",
     "converters/phrases/ends_with.py": "with what it tells: tests/converters/rules/test_ends_with.py",

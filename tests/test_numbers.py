@@ -33,6 +33,7 @@ ELSEWHERE: dict[str, tuple[str, tuple[float, ...]]] = {
     "facts/identity.py": ("bits of ids, and what their uses are called", (32, 1, 24, 1, 2)),
     "facts/memory_waits.py": ("numbers of objects that are not recorded", (1, 2, 3)),
     "facts/server_waits.py": ("numbers of objects that are not recorded", (5, 6, 7)),
+    "facts/links.py": ("ns of a second", (NS,)),
     "facts/jobs.py": ("digits of a number that is read", (9,)),
     "facts/scripts.py": ("longest name that the kernel keeps", (15,)),
     "facts/shared_frames.py": ("bound of work; bits", (4096, 1, 2)),

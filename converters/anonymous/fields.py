@@ -116,6 +116,7 @@ RULES: dict[tuple[str, str], Rule] = {
     ("WaitObject", "local"): _made("address"),
     ("WaitObject", "remote"): _made("address"),
     ("WaitObject", "resent_with"): _made("address"),
+    ("Link", "remote"): _made("address"),
     ("WaitObject", "does"): _WORD,
     ("GroupLimit", "cgroup"): _made("cgroup"),
     ("GroupLimit", "kind"): _WORD,

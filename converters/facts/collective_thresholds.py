@@ -13,6 +13,7 @@ __all__ = [
     "KINDS_SHOWN",
     "LATE_BEYOND",
     "LATE_BY_CHANCE",
+    "LATE_ITSELF",
     "LATE_MOSTLY",
     "LATE_OF_TWO",
     "MEETINGS",
@@ -53,6 +54,9 @@ CAUSES_MOST = Threshold(0.5, "share of the waits", "Ranks for which others wait 
 LATE_BY_CHANCE = Threshold(0.001, "probability", "Equal ranks look so in more than one of 1,000 runs.")
 
 # Why it is late.
+LATE_ITSELF = Threshold(
+    0.2, "share of its lateness", "Who does less than that beyond the others was kept in the operation before."
+)
 RUNS_MORE = Threshold(
     0.5, "times what the others run", "A rank that runs for less beyond that is late for other reasons."
 )

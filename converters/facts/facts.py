@@ -148,6 +148,8 @@ class Facts:
     def on(self, waits: Sum, kind: str, pids: Iterable[int]) -> On | None:
         """File or socket that most of the time of these waits, of this kind and in these processes, is on."""
         found = on_of(waits.objects, waits.time, self.objects) if waits.objects else None
+        if found:
+            found = replace(found, count=waits.count, longest=waits.max)
         if found and waits.by_peers:
             found = with_peer(found, waits.by_peers, self.objects)
         if found and kind == HELD and self.group_limits:

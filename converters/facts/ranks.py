@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from ..model import Profile
+from ..model.collectives import UNKNOWN, Collectives
 from ..model.origins import ProcessOrigin
 from ..model.ranks import rank_of
 from .identity import shown_id
@@ -26,11 +27,24 @@ def _is_worker(origin: ProcessOrigin, ranks: Mapping[int, int], programs: Mappin
     return rank is not None and any(ranks.get(pid) == rank for pid in above)
 
 
+def numbers(ranks: Mapping[int, int], communicators: Iterable[Collectives]) -> dict[int, int]:
+    """``ranks`` by pid, and those of processes that have one as members of communicators only: in their largest one."""
+    found: dict[int, int] = {}
+    for of in sorted(communicators, key=lambda each: len(each.ranks)):
+        found |= {each.pid: each.rank for each in of.ranks if each.rank != UNKNOWN}
+    return {**found, **ranks}
+
+
 def named(pids: Collection[int], ranks: Mapping[int, int]) -> str:
     """``rank 0``, ``ranks 1-7``, ``ranks 0, 2``; "" if one of these processes is none."""
     if not pids or not all(pid in ranks for pid in pids):
         return ""
-    numbers = sorted({ranks[pid] for pid in pids})
+    return in_words({ranks[pid] for pid in pids})
+
+
+def in_words(numbers: Collection[int]) -> str:
+    """``rank 0``, ``ranks 1-7``, ``ranks 0, 2``"""
+    numbers = sorted(numbers)
     texts: list[str] = []
     first = 0
     for i in range(1, len(numbers) + 1):

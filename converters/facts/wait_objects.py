@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -27,7 +28,9 @@ from ..model.wait_objects import (
 )
 from . import thresholds
 from .group_limits import limit_json
+from .links import Explains, explains, together
 
+_SECOND = 1_000_000_000
 _PATHS = (FILE, FOLDER, DEVICE, TERMINAL)
 Objects = Mapping[int, WaitObject]
 """Files, sockets and pipes by their ids."""
@@ -51,6 +54,10 @@ class On:
     """ns of the wait on them."""
     limit: GroupLimit | None = None
     """The limit of a control group for which it waits; None: nothing shows one."""
+    count: int = 0
+    """Number of waits of the place, or places, that are mostly on it."""
+    longest: int = 0
+    """The longest of them, in ns."""
     woken: int = 0
     """Time in ns that the process at the other end has ended, of an epoll descriptor that is told as a connection."""
 
@@ -66,9 +73,19 @@ class On:
     def is_resent(self) -> bool:
         """Whether what TCP has sent again on it, or on them, explains a part of the wait that matters: it waited for at
         least `thresholds.RESENDS_AFTER` before each, and longer if there was no answer."""
-        after = round(thresholds.RESENDS_AFTER * 1_000_000_000)
+        after = round(thresholds.RESENDS_AFTER * _SECOND)
         explained = self.what.retransmissions * after + self.what.unanswered
         return explained > 0 and explained >= thresholds.RESENT_MATTERS * self.time
+
+    @functools.cached_property
+    def link(self) -> Explains | None:
+        """The connection, or the one of several, whose round trips or rate explain most of the wait."""
+        return explains(self.what.links, self.time, self.count, self.longest)
+
+    @property
+    def tells_network(self) -> bool:
+        """Whether it is the network that explains the wait, or a part of it."""
+        return self.is_resent or self.link is not None
 
     @property
     def ends(self) -> tuple[ObjectEnd, ...]:
@@ -108,13 +125,17 @@ def _grouped(
         return None
     most = max(members, key=lambda number: (times[number], number))
     folder = os.path.dirname(objects[most].name) if alike is _folder else ""
-    return On(_with_all_resent([objects[each] for each in members], objects[most]), len(members), folder, time_of[key])
+    return On(_with_all([objects[each] for each in members], objects[most]), len(members), folder, time_of[key])
 
 
-def _with_all_resent(members: Sequence[WaitObject], most: WaitObject) -> WaitObject:
-    """One of several connections, with what TCP has sent again on all of them."""
-    resent = sum(each.retransmissions for each in members)
-    return replace(most, retransmissions=resent, unanswered=max(each.unanswered for each in members))
+def _with_all(members: Sequence[WaitObject], most: WaitObject) -> WaitObject:
+    """One of several connections, with what TCP has sent, and sent again, on all of them."""
+    return replace(
+        most,
+        retransmissions=sum(each.retransmissions for each in members),
+        unanswered=max(each.unanswered for each in members),
+        links=together([link for each in members for link in each.links]),
+    )
 
 
 def _path_or_end(what: WaitObject) -> Hashable:
@@ -183,10 +204,27 @@ def on_json(on: On | None) -> dict[str, Any] | None:
         **({"queued": what.queued, "backlog": what.backlog} if what.queued or what.backlog else {}),
         **({"retransmissions": what.retransmissions, "unanswered_ns": what.unanswered} if what.retransmissions else {}),
         **({"resent_with": json_text(what.resent_with)} if what.resent_with else {}),
+        **_link_json(on),
         **({"woken_ns": on.woken} if on.woken else {}),
         **({"limit": limit_json(on.limit)} if on.limit else {}),
         **({"peers": [_peer_json(peer) for peer in what.peers]} if what.peers else {}),
     }
+
+
+def _link_json(on: On) -> dict[str, Any]:
+    """The link that explains most of the wait, and what it explains."""
+    found = on.link
+    if found is None:
+        return {}
+    link = {
+        "remote": json_text(found.link.remote),
+        "round_trip_ns": found.link.round_trip,
+        "arrivals": found.link.arrivals,
+        "rate": found.rate,
+        "by_round_trips_ns": found.by_round_trips,
+        "by_rate_ns": found.by_rate,
+    }
+    return {"link": link}
 
 
 def _peer_json(peer: ObjectPeer) -> dict[str, Any]:

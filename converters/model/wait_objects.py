@@ -58,6 +58,32 @@ class ObjectPeer:
 
 
 @dataclass(slots=True)
+class Link:
+    """A TCP connection as TCP itself sees it, in the time of the trace. Times in ns."""
+
+    remote: str
+    """Address and port of the other end."""
+    round_trip: int
+    """Least time from a segment to its acknowledgement that an end on this host has measured in the last minutes."""
+    smoothed: int
+    """Mean of these times of late at the end that sends, with the time in queues."""
+    arrivals: int
+    """Segments with data that came."""
+    busy: int
+    """Time for which something was under way that was not acknowledged, from the end that sends."""
+    window_full: int
+    """Part of ``busy`` in which whoever was to read there did not."""
+    sent: int
+    """Bytes that were acknowledged."""
+    rate: int
+    """Bytes a second: measured when there was more to send, or the most that was measured."""
+    segment: int
+    """Most bytes of a segment."""
+    has_more: bool
+    """Whether there was more to send than was under way, when it was looked at, or when ``rate`` was measured."""
+
+
+@dataclass(slots=True)
 class WaitObject:
     """A file, pipe, socket or device. Of a socket's address, a port follows a colon, as in ``[::1]:80``."""
 
@@ -97,6 +123,9 @@ class WaitObject:
     """Time in ns for which TCP sent again and again on the connection, and no answer came."""
     resent_with: str = ""
     """Address and port of the other end of the connection of `EVENTS` with most of these segments."""
+    links: list[Link] = field(default_factory=list)
+    """TCP's own figures of the connection, or of those of `EVENTS` on which most happens; at most `MOST_LINKS`. [] for
+    connections within the host, for those of which nothing is known, and in old captures."""
     source: str = ""
     """Source of the mount, of file systems of `SERVED`: ``nas:/export``, ``user@host:`` (hostile); "" if it is not
     known, of others, and in old captures."""
@@ -107,7 +136,7 @@ class WaitObject:
         return 0 < self.backlog < self.queued
 
 
-MOST_ENDS, MOST_PEERS = 8, 32
+MOST_ENDS, MOST_PEERS, MOST_LINKS = 8, 32, 8
 
 
 def label(number: int) -> int:

@@ -10,7 +10,7 @@ from ..facts import thresholds
 from ..facts.identity import kernel_id
 from ..model.collectives import UNKNOWN, CollectiveKind, CollectiveRank, Collectives, Meeting, Standing
 from ..model.steps import Spent
-from ..rules.late_rank import FOR_GIL, QUEUED, RUNS, THROTTLED, WAITS, WANTS, Excess, LateRank
+from ..rules.late_rank import FOR_GIL, KEPT, QUEUED, RUNS, THROTTLED, WAITS, WANTS, Excess, LateRank
 from .words import listed
 
 
@@ -48,11 +48,13 @@ def _rank(late: CollectiveRank, number: int) -> str:
 def _why(excess: Excess | None, others: int) -> str:
     if excess is None or excess.more <= 0:
         return ""
+    than = f"the other {count(others)}" if others > 1 else "the other one"
+    if excess.kind == KEPT:
+        return f": it comes so much later out of the one before, and does no more than {than} in between"
     where = f" in {' → '.join(excess.site.frames)}" if excess.site and excess.site.frames else ""
     does = {RUNS: "it runs", QUEUED: "it waits for a core", THROTTLED: "it waits for a core, as a quota stops it,"}
     does |= {FOR_GIL: "it waits for Python's interpreter lock (GIL)", WANTS: "it runs, or waits for a core to,"}
     what = does.get(excess.kind, "it is blocked")
-    than = f"the other {count(others)}" if others > 1 else "the other one"
     return f": before, {what}{where} for {duration(excess.more)} more than {than}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..base.units import count, duration, share
 from ..facts import thresholds
 from ..facts.contention import SECOND, Contention
+from ..facts.ranks import in_words
 from ..model.processes import THREAD_VARIABLES
 from ..rules.calm import Calm
 from ..rules.crowd import Crowd, shown
@@ -18,9 +19,10 @@ from .words import listed
 
 def quota(throttled: Throttled) -> str:
     """``A quota throttles train: control group … may use 2 cores, and used that up in 40.0 % of its periods …``"""
-    limit, groups = throttled
+    limit, groups, ranks = throttled
     most = thresholds.PROCESSES_NAMED
     names = ", ".join(map(shown, groups[:most])) + (" and others" if len(groups) > most else "")
+    names = f"{in_words(ranks)} of {groups[0].process}" if ranks and len(groups) == 1 else names
     trace = groups[0].duration
     used_up = share(limit.throttled_periods, limit.periods)
     text = f"A quota throttles {names}: control group {limit.cgroup} may use {_cores(limit.cores)}"

@@ -55,7 +55,7 @@ from ..rules.straggler import Straggler
 from ..rules.stuck_ranks import StuckRanks
 from ..rules.verdict import GPU, Verdict
 from . import collectives, cores, file_locks, gil, jobs, locks
-from .connections import sent_again
+from .connections import network
 from .ends_with import ends_with
 from .pools import pools
 from .steps import slow_steps
@@ -101,7 +101,7 @@ class Sentences:
         if _BY_RULE[verdict.rule] is not Sentences.waits:
             return self.of(verdict)
         clause = self.words.clause(_finding(verdict), verdict.cause, _having(verdict))
-        return f"{clause}{sent_again(self._facts, verdict)}; {rest}."
+        return f"{clause}{network(self._facts, verdict)}; {rest}."
 
     def waits(self, verdict: Verdict) -> str:
         """``84.2 % of the time of … is blocked in …; meanwhile …``"""
@@ -110,13 +110,16 @@ class Sentences:
             having = _having(verdict)
             beside = "" if other or having else self._other_end(finding)
             clause = self.words.clause(finding, other, having)
-            return f"{clause}{self._in_loop(finding)}{beside}{sent_again(self._facts, verdict)}."
+            return f"{clause}{self._in_loop(finding)}{beside}{network(self._facts, verdict)}."
+        by_network = network(self._facts, verdict)
         if any(late.pids & finding.pids for late in straggler.find(self._facts)):
             return f"{self.words.clause(finding)}."
-        return (
-            f"{self.words.clause(finding)}{sent_again(self._facts, verdict)}; no traced rank stands out as late: it "
-            "may be one that is not traced, the network, or each of them in turn."
-        )
+        if not by_network:
+            by_network = (
+                "; no traced rank stands out as late: it may be one that is not traced, the network, or each of them "
+                "in turn"
+            )
+        return f"{self.words.clause(finding)}{by_network}."
 
     def _in_loop(self, finding: Finding) -> str:
         """``; while it waits, its event loop serves nobody else``, if an event loop has called what waits."""
@@ -129,7 +132,7 @@ class Sentences:
         """``; meanwhile postgres uses 0.9 cores``: what is known of the one process, not traced, that has the other end
         of what these threads wait on, or that it waits on the same connection; "" if it is not known, or tells
         nothing."""
-        if finding.on and finding.on.is_resent:
+        if finding.on and finding.on.tells_network:
             return ""
         if finding.kind == PEER and both_wait(self._facts, finding.threads[0]):
             return _BOTH_WAIT
@@ -234,7 +237,7 @@ class Sentences:
         what, rest = ("work", "idle") if for_work else ("events", "idle, or waiting for replies from elsewhere")
         return (
             f"Hardly anything runs: {whom} {wait} for {what} for {share(finding.time, finding.wall)} of the time, in "
-            f"{chain(finding)}: {rest}{sent_again(self._facts, verdict)}."
+            f"{chain(finding)}: {rest}{network(self._facts, verdict)}."
         )
 
     def blamed(self, judgement: Judgement) -> str:

@@ -6,8 +6,9 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 
-from ..base.units import count, duration, plural, size
+from ..base.units import count, duration, plural, share, size
 from ..facts import thresholds
+from ..facts.links import Explains
 from ..facts.wait_objects import On
 from ..model.group_limits import READ_BYTES, WRITES, WRITTEN_BYTES, GroupLimit
 from ..model.wait_objects import (
@@ -136,11 +137,35 @@ def _of_socket(found: On, own: frozenset[int]) -> str:
     return f", for {address}{kind}{_queue(what)}" if address else ""
 
 
-def resent(found: On | None, whom: str = "") -> str:
-    """``; 41 segments of that connection were sent again meanwhile``, if that tells why it waits; else "". ``whom``:
-    who has the connection, if it is of another wait than that of which the sentence tells."""
-    if found is None or not found.is_resent:
+def of_network(found: On | None, whom: str = "") -> str:
+    """``; 41 segments of that connection were sent again meanwhile``, or what is told of its link, if that tells why it
+    waits; else "". ``whom``: who has the connection, if it is of another wait than that of which the sentence tells."""
+    if found is None:
         return ""
+    if found.is_resent:
+        return _resent(found, whom)
+    return _link(found, found.link, whom) if found.link else ""
+
+
+def _link(found: On, how: Explains, whom: str) -> str:
+    """``; a round trip on that connection takes 20 ms, which explains 97 % of the waits``"""
+    whose, moves = "that connection", "moves"
+    if whom or found.what.kind == EVENTS:
+        whose = f"the connection {f'of {whom} ' if whom else ''}to {how.link.remote}"
+    elif found.number > 1:
+        whose, moves = "these connections", "move"
+    trip, rate = duration(how.link.round_trip), f"{size(how.rate)}/s"
+    if not how.by_rate:
+        text = f"a round trip on {whose} takes {trip}"
+    elif not how.by_round_trips:
+        text = f"{whose} {moves} {rate}"
+    else:
+        text = f"{whose} {moves} {rate} with round trips of {trip}"
+    waits = f"the {'waits' if found.count > 1 else 'wait'}{' on it' if whom else ''}"
+    return f"; {text}, which explains {share(how.time, found.time)} of {waits}"
+
+
+def _resent(found: On, whom: str) -> str:
     what, whose = found.what, "that connection"
     if whom:
         whose = f"connections of {whom}" if what.kind == EVENTS else f"the connection of {whom} to {what.remote}"
@@ -190,8 +215,17 @@ def short(found: On | None) -> str:
         return ""
     if found.what.kind in _PATHS and not found.folder:
         return _last_parts(found.what.name)
-    again = f", {plural(found.what.retransmissions, 'segment')} sent again" if found.is_resent else ""
-    return f"{on(found)}{again}".strip(" ,")
+    return f"{on(found)}{_short_network(found)}".strip(" ,")
+
+
+def _short_network(found: On) -> str:
+    """``, 41 segments sent again``, ``, a round trip takes 20 ms``, ``, at 12 MiB/s``; "" if that tells nothing."""
+    what = found.what
+    if found.is_resent:
+        return f", {plural(what.retransmissions, 'segment')} sent again"
+    if (how := found.link) is None:
+        return ""
+    return f", at {size(how.rate)}/s" if how.by_rate else f", a round trip takes {duration(how.link.round_trip)}"
 
 
 def _last_parts(path: str) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from ..model.wait_objects import MOST_ENDS, MOST_PEERS, ObjectEnd, ObjectPeer, WaitObject
+from ..model.wait_objects import MOST_ENDS, MOST_LINKS, MOST_PEERS, Link, ObjectEnd, ObjectPeer, WaitObject
 
 _MOST = 1 << 64
-_T = TypeVar("_T", WaitObject, ObjectEnd, ObjectPeer)
+_T = TypeVar("_T", WaitObject, ObjectEnd, ObjectPeer, Link)
 _ADDED = {"queued": 0, "backlog": 0, "mapped": False, "source": "", "peers": [],
-          "retransmissions": 0, "unanswered": 0, "resent_with": ""}  # fmt: skip
+          "retransmissions": 0, "unanswered": 0, "resent_with": "", "links": []}  # fmt: skip
 """Fields that older captures do not have."""
 
 
@@ -19,8 +19,11 @@ def decoded(entry: Any) -> WaitObject:
     if not isinstance(entry, dict):
         raise ValueError("object of waits")
     entry = _ADDED | entry
-    ends, peers = _some(entry.get("ends"), MOST_ENDS), _some(entry["peers"], MOST_PEERS)
-    made = {"ends": [_flat(ObjectEnd, end) for end in ends], "peers": [_flat(ObjectPeer, peer) for peer in peers]}
+    made = {
+        "ends": [_flat(ObjectEnd, end) for end in _some(entry.get("ends"), MOST_ENDS)],
+        "peers": [_flat(ObjectPeer, peer) for peer in _some(entry["peers"], MOST_PEERS)],
+        "links": [_flat(Link, link) for link in _some(entry["links"], MOST_LINKS)],
+    }
     return _flat(WaitObject, entry, **made)
 
 

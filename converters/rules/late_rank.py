@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ..facts import thresholds
 from ..facts.collective_kinds import judged, often
 from ..facts.facts import Facts
+from ..facts.troubled_connections import troubled
 from ..facts.wait_functions import TAKE_GIL
 from ..model.collectives import UNKNOWN, CollectiveKind, CollectiveRank, Collectives
 from ..model.losses import NOT_TAKEN
@@ -24,6 +25,7 @@ from .verdict import LATE_RANK, Verdict
 
 RULE = "late-rank"
 RUNS, WANTS, WAITS, QUEUED, THROTTLED, FOR_GIL = "runs", "wants", "waits", "queued", "throttled", "for-gil"
+KEPT = "kept"
 
 
 class Excess(NamedTuple):
@@ -32,7 +34,7 @@ class Excess(NamedTuple):
     kind: str
     """`RUNS`: on a core; `WANTS`: on a core, and so without one, too; `WAITS`: blocked; `QUEUED`: without a core;
     `THROTTLED`: so, and a quota stops its process; `FOR_GIL`: blocked by other threads of Python, in all places
-    together."""
+    together; `KEPT`: it comes so much later out of the operation before, and does hardly more than they do."""
     more: int
     """Time beyond that of the median of the other ranks."""
     site: Site | None = None
@@ -109,12 +111,19 @@ def _verdict(facts: Facts, of: Collectives) -> Verdict | None:
     if not is_one and not few and kind and (found := _causes_most(kind)) is not None:
         place, is_one, caused = found, True, kind.caused[found]
         last = of.ranks[place]
+    excess = _excess(facts, of, last) if is_one else None
+    lateness = caused // (arrivals[place].last * (len(arrivals) - 1)) if caused and arrivals[place].last else spread
+    if excess and _is_kept(of, last, excess, lateness):
+        excess = Excess(KEPT, lateness)
+    pids = frozenset(each.pid for each in of.ranks)
+    if (excess is None or excess.kind == KEPT) and troubled(facts, pids):
+        return None  # who comes last is decided by the network
     number = last.rank if last.rank != UNKNOWN else facts.ranks.get(last.pid, UNKNOWN)
     detail = LateRank(
         of,
         last if is_one else None,
         spread,
-        _excess(facts, of, last) if is_one else None,
+        excess,
         number,
         kind,
         arrivals[place].last,
@@ -122,7 +131,7 @@ def _verdict(facts: Facts, of: Collectives) -> Verdict | None:
         few,
         caused,
     )
-    return Verdict(RULE, LATE_RANK, waited, 1, frozenset(each.pid for each in of.ranks), detail=detail)
+    return Verdict(RULE, LATE_RANK, waited, 1, pids, detail=detail)
 
 
 def _causes_most(kind: CollectiveKind) -> int | None:
@@ -179,10 +188,25 @@ def _matters(arrivals: list[_Arrival], place: int, spread: int, length: int) -> 
     )
 
 
+def _is_kept(of: Collectives, late: CollectiveRank, excess: Excess, lateness: int) -> bool:
+    """Whether what the rank does between two meetings takes hardly longer than what the others do, and is nothing else:
+    it leaves them later. Where it is not known when operations are done, all ranks take as long, as they wait there."""
+    mine, others = _between(of, late)
+    least = thresholds.LATE_ITSELF * lateness
+    if not mine or not others or excess.more >= least:
+        return False
+    return mine.mean - median(each.mean for each in others) < least
+
+
+def _between(of: Collectives, late: CollectiveRank) -> tuple[Spent | None, list[Spent]]:
+    """Times of the late rank before it comes late, and those of the others."""
+    mine = late.between_late or late.before or late.between
+    return mine, [spent for each in of.ranks if each is not late and (spent := each.before or each.between)]
+
+
 def _excess(facts: Facts, of: Collectives, late: CollectiveRank) -> Excess | None:
     """The largest of what the late rank does for longer than the others."""
-    mine = late.between_late or late.before or late.between
-    others = [spent for each in of.ranks if each is not late and (spent := each.before or each.between)]
+    mine, others = _between(of, late)
     if not mine or not mine.count or not others:
         return None
     found = max(_parts(mine, others, _for_gil(facts, late)), key=lambda each: each.more, default=None)

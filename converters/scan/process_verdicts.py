@@ -15,6 +15,7 @@ from ..facts.thread_names import name_pattern
 from ..facts.wait_kinds import EVENTS, SLEEP, TOLD_BY_OTHERS
 from ..facts.wait_sums import Thread
 from ..model.waits_for import DEVICE, THREAD, Node, WaitGraph
+from ..phrases.connections import network
 from ..phrases.sentences import Sentences
 from ..rules import ends_with, for_others
 from ..rules.busy import Busy
@@ -91,6 +92,8 @@ class ProcessVerdict:
     """The verdicts on each of them that are of its kind."""
     over: OverTime | None = None
     """Time in each slice of the scan; None if that was not recorded."""
+    network: str = ""
+    """Words for what the network does to the connection on which they wait, if that explains it; hostile."""
     hot: Hot = NOTHING
     """Functions in which they run, if the verdict is on that, or has no place."""
 
@@ -183,9 +186,23 @@ def _of(facts: Facts, own: Facts, pid: int, known: _Known) -> ProcessVerdict:
     if not is_held and (has_nothing or has_no_work(facts, verdict, known.needed)):
         return ProcessVerdict(name, (pid,), IDLE, 0, 0, on_cpu, 0.0, verdict)
     told, all_of = Sentences(own).of(verdict), (verdict,)
+    by_network = network(own, verdict).removeprefix("; ")
     hot = NOTHING if finding and finding.places and finding.kind != CPU else hot_of(own, (pid,))
     return ProcessVerdict(
-        name, (pid,), verdict.kind, time, wall, on_cpu, verdict.score, verdict, ender, waits, told, all_of, hot=hot
+        name,
+        (pid,),
+        verdict.kind,
+        time,
+        wall,
+        on_cpu,
+        verdict.score,
+        verdict,
+        ender,
+        waits,
+        told,
+        all_of,
+        network=by_network,
+        hot=hot,
     )
 
 
@@ -275,6 +292,7 @@ def _merged(members: Sequence[ProcessVerdict]) -> ProcessVerdict:
         sum(each.waits for each in members),
         first.told,
         tuple(verdict for each in members for verdict in each.verdicts),
+        network=next(filter(None, (each.network for each in members)), ""),
         hot=together(each.hot for each in members),
     )
 

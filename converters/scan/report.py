@@ -129,6 +129,7 @@ def process_json(each: ProcessVerdict) -> dict[str, Any]:
         ],
         "samples": each.hot.samples,
         "ended_by": each.ender and _ender_json(each.ender, each.waits),
+        "network": json_text(each.network) if each.network else None,
         "slices": over_time.to_json(each.over),
     }
 

@@ -142,6 +142,8 @@ def _processes(each: ProcessVerdict) -> Text:
         text.append(
             f"\nends with {_ender(each.ender)}: {share(each.ender.time, each.waits)} of the waits", style="not bold"
         )
+    if each.network:
+        text.append(f"\n{printable(each.network)}", style="not bold")
     return text
 
 

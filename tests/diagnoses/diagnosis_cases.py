@@ -19,12 +19,15 @@ class Case(NamedTuple):
     """A variable of the environment with the Python that runs it; without it the case is skipped."""
     rows: int | None = None
     """Number of places; None: as many as a screen has. On a busy machine the waits for a core take one of them."""
+    seconds: int = 1
+    """Length of the trace: it takes ten meetings until it is told who is late."""
 
     @property
     def name(self) -> str:
-        """Name of the case, and of its files in build/diagnoses."""
+        """Name of the case, and of its files in build/diagnoses. Numbers tell cases of one program apart only where the
+        environment says what runs it."""
         first, *others = self.program.removeprefix("workload ").split()
-        words = [first, *(word for word in others if not word.isdigit())]
+        words = [first, *(word for word in others if self.needs or not word.isdigit())]
         return "-".join(words if self.command == "trace-offcpu" else [*words, self.command.removeprefix("trace-")])
 
 
@@ -77,12 +80,18 @@ CASES = (
         needs="TORCH_PYTHON",
     ),
     *(
-        Case(f"gloo_causes 4 {cause}", (f"Rank 1 of .* {told}",), (), "trace-nccl", "TORCH_PYTHON", 6)
+        Case(f"gloo_causes {ranks} {cause}", (told,), (), "trace-nccl", "TORCH_PYTHON", 6, 4)
+        for ranks in (4, 8)
         for cause, told in (
-            ("loader", "blocked in .* load_batch .* read"),
+            ("loader", "Rank 1 of .* blocked in .* load_batch .* read"),
             # On a busy machine a thread waits for a core each time that a record is written, or the lock is free.
-            ("disk", "(blocked in .* write_log .* fsync|waits for a core)"),
-            ("gil", r"waits for (Python's interpreter lock \(GIL\)|a core)"),
+            ("disk", "Rank 1 of .* (blocked in .* write_log .* fsync|waits for a core)"),
+            ("gc", "Rank 1 of .* (runs|waits for a core)"),
+            ("gil", r"Rank 1 of .* waits for (Python's interpreter lock \(GIL\)|a core)"),
+            ("quota", "(A quota throttles rank 1 of|Rank 1 of .* quota)"),
+            ("neighbour", "Rank 1 of .* waits for a core"),
+            ("link", r"ranks .* a round trip on the connection of rank [0-7] \(pid \d+\) to 10\.112\.0\..* takes 2"),
+            ("rate", r"ranks .* the connection of rank [0-7] \(pid \d+\) to 10\.112\.0\.\S+ moves [23]\..* MiB/s"),
         )
     ),
 )

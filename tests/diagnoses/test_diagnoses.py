@@ -30,7 +30,6 @@ from stallscope.tracers.measures.offcpu import OffCpu
 Require = Callable[[bool, str], None]
 HERE = Path(__file__).resolve().parent
 BUILD = HERE.parents[1] / "build" / "diagnoses"
-SECONDS = 1
 CROWDED, ABOUT_CORES = 0.2, r"is waiting for one\.$|is waiting for a core, |outnumber the cores"
 SCREEN = 80, 24
 """Columns and lines of the terminal that the summary of few processes fits into."""
@@ -110,7 +109,18 @@ def traced(case: Case, pids: list[int]) -> tuple[dict[str, Any], str]:
     assert pids, f"{case.program} did not tell which processes to trace"
     profile = BUILD / f"{case.name}.pb.gz"
     command = Path(sys.executable).with_name(case.command)
-    line = [*NOT_NICE, command, "-p", ",".join(map(str, pids)), "-d", str(SECONDS), "--json", "--force", "-o", profile]
+    line = [
+        *NOT_NICE,
+        command,
+        "-p",
+        ",".join(map(str, pids)),
+        "-d",
+        str(case.seconds),
+        "--json",
+        "--force",
+        "-o",
+        profile,
+    ]
     done = subprocess.run(line, env=environment(), capture_output=True, text=True, timeout=90, check=False)
     assert done.returncode == 0, done.stderr
     screen = io.StringIO()

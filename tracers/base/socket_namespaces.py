@@ -22,6 +22,9 @@ _NAMESPACES = 64
 _LOOKUPS = 128
 """Number of lookups in other namespaces while a table is remembered: 0.1 ms each."""
 
+_REMEMBERED = 1 << 14
+"""Connections of which it is remembered where their other ends are."""
+
 
 class Namespaces:
     """Sockets by network namespace, not much older than they are asked for."""
@@ -31,6 +34,12 @@ class Namespaces:
         self._tables: dict[int, tuple[float, SocketTables]] = {}
         self._each: tuple[float, dict[int, int]] = float("-inf"), {}
         self._left = 0
+        self._other_ends: dict[tuple[int, str, str], int] = {}
+
+    def other_end(self, number: int, local: str, remote: str) -> int:
+        """A process in the other namespace in which the other end of a TCP connection of this one was found when its
+        sockets were looked at; 0 if there was none."""
+        return self._other_ends.get((number, remote, local), 0)
 
     def of(self, number: int, pid: int) -> SocketTables:
         """The sockets of a namespace. ``number``: its inode; 0: it is not known. ``pid``: a process in it."""
@@ -45,19 +54,26 @@ class Namespaces:
         return tables
 
     def _elsewhere(self, number: int, local: str, remote: str) -> int:
-        """The inode of the TCP socket with these ends in another namespace than ``number``; 0 if there is none."""
+        """The inode of the TCP socket with these ends in another namespace than ``number``; 0 if there is none, or more
+        than one: containers of different networks may have the same addresses."""
         address = local.rpartition(":")[0].strip("[]")
         if ip_address(address).is_loopback:
             return 0
+        found: dict[int, int] = {}
         for each, pid in self._all().items():
             if each == number:
                 continue
             if self._left <= 0:
-                return 0
+                break
             self._left -= 1
-            if found := inode_of(pid, local, remote):
-                return found
-        return 0
+            if inode := inode_of(pid, local, remote):
+                found[pid] = inode
+        if len(found) != 1:
+            return 0
+        ((pid, inode),) = found.items()
+        if len(self._other_ends) < _REMEMBERED:
+            self._other_ends[number, local, remote] = pid
+        return inode
 
     def _all(self) -> dict[int, int]:
         at, each = self._each

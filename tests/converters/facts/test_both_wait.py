@@ -6,7 +6,7 @@ import pytest
 from stallscope.converters.model import Profile
 from stallscope.converters.model.wait_objects import UNIX
 from stallscope.converters.summary.summarize import summarize
-from tcp_profiles import SERVER, TIMER, both
+from tcp_profiles import FAR, SERVER, TIMER, both
 
 HOLDS = "; meanwhile both ends of the connection wait: TCP holds back what was sent"
 
@@ -45,6 +45,14 @@ def test_who_has_ended_the_servers_waits_has_to_be_known() -> None:
     ]
     assert HOLDS not in " ".join(summarize(profile).answer)
     assert SERVER[1] == 5
+
+
+def test_what_takes_its_time_on_the_way_is_not_held_back() -> None:
+    profile = both(0.99, 0.98)
+    profile.objects[0].links = [FAR]
+    (first, *_) = summarize(profile).answer
+    assert HOLDS not in first
+    assert first.endswith("; a round trip on that connection takes 80.0 ms, which explains 80.8 % of the waits.")
 
 
 def test_what_is_lost_is_not_held_back() -> None:

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from stallscope.converters.facts.ranks import named, ranks_of, who
+from collective_profiles import of_ranks, rank
+from stallscope.converters.facts.ranks import in_words, named, numbers, ranks_of, who
 from stallscope.converters.model import Profile
+from stallscope.converters.model.collectives import UNKNOWN
 from stallscope.converters.model.processes import ProcessTimes
 
 
@@ -14,6 +18,18 @@ def test_ranks_by_pid() -> None:
         ProcessTimes(10, "bash"),
     ]
     assert ranks_of(Profile([], processes=processes)) == {7: 3}
+
+
+def test_numbers_of_processes_of_which_only_a_communicator_tells() -> None:
+    pair = of_ranks(*(replace(rank(number), pid=12 + number) for number in (0, 1)))
+    whole = of_ranks(*map(rank, range(4)), replace(rank(UNKNOWN), pid=20))
+    assert numbers({}, [whole, pair]) == {10: 0, 11: 1, 12: 2, 13: 3}, "those in the largest one"
+    assert numbers({10: 8, 30: 9}, [pair, whole]) == {10: 8, 11: 1, 12: 2, 13: 3, 30: 9}
+    assert numbers({}, []) == {}
+
+
+def test_in_words() -> None:
+    assert [in_words(each) for each in ((3,), {2, 0, 1}, (4, 2))] == ["rank 3", "ranks 0-2", "ranks 2, 4"]
 
 
 def test_who() -> None:

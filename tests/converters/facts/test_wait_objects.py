@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from stallscope.converters.facts.wait_kinds import HELD
@@ -17,6 +18,7 @@ from stallscope.converters.model.wait_objects import (
     WaitObject,
 )
 from summary_profiles import MS, READ, SECOND, Tracee, empty, facts_of
+from tcp_profiles import FAR
 
 
 def tcp(number: int, remote: str, pid: int = 0) -> WaitObject:
@@ -104,6 +106,27 @@ def test_what_was_sent_again_on_several_connections() -> None:
     assert told is not None
     assert (told["retransmissions"], told["unanswered_ns"]) == (7, 7)
     assert several[0].retransmissions == 3, "objects are not changed"
+
+
+def test_a_link_that_explains_the_wait() -> None:
+    found = On(WaitObject(1, TCP, links=[FAR]), time=9 * SECOND, count=100, longest=90 * MS)
+    told = on_json(found)
+    assert told is not None
+    assert told["link"] == {
+        "remote": FAR.remote, "round_trip_ns": 80 * MS, "arrivals": 100, "rate": 0, "by_round_trips_ns": 8 * SECOND,
+        "by_rate_ns": 0,
+    }  # fmt: skip
+    assert found.tells_network
+    short = On(found.what, time=9 * SECOND, count=10, longest=90 * MS)
+    assert "link" not in (on_json(short) or {})
+    assert not short.tells_network
+
+
+def test_links_of_several_connections() -> None:
+    several = [replace(tcp(number, "10.0.0.5:1", 9), links=[FAR]) for number in (1, 2)]
+    found = on_of({1: 60, 2: 40}, 100, {each.id: each for each in several})
+    assert found is not None
+    assert [each.arrivals for each in found.what.links] == [200]
 
 
 def test_where_most_was_sent_again() -> None:

@@ -25,14 +25,16 @@ from stallscope.converters.model.wait_objects import (
     UDP,
     UNIX,
     WRITES,
+    Link,
     ObjectEnd,
     WaitObject,
 )
 from stallscope.converters.phrases.sentences import Sentences
-from stallscope.converters.phrases.wait_objects import on, resent, short
+from stallscope.converters.phrases.wait_objects import of_network, on, short
 from stallscope.converters.rules.ranking import judge
-from summary_profiles import READ, facts_of, waiting
+from summary_profiles import MS, READ, SECOND, facts_of, waiting
 from summary_texts import shown
+from tcp_profiles import FAR, NARROW
 
 TWO = [ObjectEnd("a", 1), ObjectEnd("a", 2)]
 RATES = [ObjectEnd("python3 rates.py", 12014)]
@@ -183,12 +185,50 @@ def replace_labels(sample: Sample) -> Sample:
     ],
 )  # fmt: skip
 def test_what_was_sent_again(what: WaitObject, number: int, text: str) -> None:
-    assert resent(On(what, number, time=2_000_000_000)) == text
+    assert of_network(On(what, number, time=2_000_000_000)) == text
+
+
+@pytest.mark.parametrize(
+    ("what", "number", "link", "text"),
+    [
+        (TCP, 1, FAR, "a round trip on that connection takes 80.0 ms, which explains 88.9 % of the waits"),
+        (TCP, 3, FAR, "a round trip on these connections takes 80.0 ms, which explains 88.9 % of the waits"),
+        (
+            EVENTS, 1, FAR,
+            "a round trip on the connection to 127.0.0.1:11211 takes 80.0 ms, which explains 88.9 % of the waits",
+        ),
+        (TCP, 1, NARROW, "that connection moves 1.91 MiB/s, which explains 100.0 % of the waits"),
+        (TCP, 3, NARROW, "these connections move 1.91 MiB/s, which explains 100.0 % of the waits"),
+        (
+            TCP, 1, replace(FAR, smoothed=200 * MS, sent=18_000_000, rate=2_000_000),
+            "that connection moves 1.91 MiB/s with round trips of 80.0 ms, which explains 100.0 % of the waits",
+        ),
+    ],
+)  # fmt: skip
+def test_a_link_that_explains_the_waits(what: str, number: int, link: Link, text: str) -> None:
+    found = On(WaitObject(1, what, remote="x", links=[link]), number, time=9 * SECOND, count=100, longest=90 * MS)
+    assert of_network(found) == f"; {text}"
+
+
+def test_a_link_of_another_wait() -> None:
+    found = On(WaitObject(1, EVENTS, links=[FAR]), time=9 * SECOND, count=100, longest=90 * MS)
+    assert of_network(found, "rank 3 (pid 7)") == (
+        "; a round trip on the connection of rank 3 (pid 7) to 127.0.0.1:11211 takes 80.0 ms, which explains 88.9 % of "
+        "the waits on it"
+    )
+
+
+def test_a_link_in_a_row() -> None:
+    found = On(WaitObject(1, TCP, remote="10.0.0.2:80", links=[FAR]), time=9 * SECOND, count=100, longest=90 * MS)
+    assert short(found) == "for 10.0.0.2:80, a round trip takes 80.0 ms"
+    narrow = On(replace(found.what, links=[NARROW]), time=9 * SECOND, count=100, longest=90 * MS)
+    assert short(narrow) == "for 10.0.0.2:80, at 1.91 MiB/s"
+    assert short(replace(found, count=10)) == "for 10.0.0.2:80"
 
 
 def test_what_any_network_loses() -> None:
     one = On(WaitObject(1, TCP, remote="10.0.0.2:80", retransmissions=1), time=10_000_000_000)
-    assert resent(one) == ""
+    assert of_network(one) == ""
     assert short(one) == "for 10.0.0.2:80"
     assert short(replace(one, time=1_000_000_000)) == "for 10.0.0.2:80, 1 segment sent again"
-    assert resent(None) == ""
+    assert of_network(None) == ""

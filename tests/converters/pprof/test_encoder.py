@@ -30,7 +30,7 @@ from stallscope.converters.model.processes import (
 )
 from stallscope.converters.model.ranks import LABELS as RANK_LABELS
 from stallscope.converters.model.sharing import SharedCall
-from stallscope.converters.model.wait_objects import ObjectEnd, WaitObject
+from stallscope.converters.model.wait_objects import Link, ObjectEnd, WaitObject
 from stallscope.converters.pprof.schema import STALLSCOPE
 from stallscope.converters.writers import pprof as pprof_writer
 from stallscope.converters.writers.base.options import WriteOptions
@@ -103,6 +103,7 @@ COPIES = st.builds(Copies, TEXT, TEXT, UINT64, TEXT, TEXT, st.booleans(), *[UINT
 OBJECTS = st.builds(
     WaitObject, UINT64, *[TEXT] * 3, TEXT, UINT64, TEXT, TEXT, st.booleans(), TEXT,
     st.lists(st.builds(ObjectEnd, TEXT, UINT64), max_size=2), UINT64, mapped=st.booleans(), source=TEXT,
+    links=st.lists(st.builds(Link, TEXT, *[UINT64] * 8, st.booleans()), max_size=2),
 )  # fmt: skip
 FILE_LOCKS = st.builds(
     FileLock, TEXT, TEXT, UINT64, TEXT, UINT64, st.booleans(), UINT64, TEXT, *[UINT64] * 4, TEXT, *[UINT64] * 7,

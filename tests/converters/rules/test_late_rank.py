@@ -7,6 +7,7 @@ from math import comb
 
 import numpy as np
 import pytest
+import tcp_profiles
 from collective_pins import seldom
 from collective_profiles import COMPUTE, LOAD, MEETINGS, UNKNOWN, of_ranks, one_late, pair, profile_of, rank, spent
 from processes import process as add_process
@@ -19,7 +20,19 @@ from stallscope.converters.model.processes import CpuLimit
 from stallscope.converters.model.sites import Site
 from stallscope.converters.model.steps import StepRun, StepWait
 from stallscope.converters.phrases.sentences import Sentences
-from stallscope.converters.rules.late_rank import FOR_GIL, QUEUED, RUNS, THROTTLED, WAITS, WANTS, Excess, LateRank, find
+from stallscope.converters.rules.late_rank import (
+    FOR_GIL,
+    KEPT,
+    QUEUED,
+    RUNS,
+    THROTTLED,
+    WAITS,
+    WANTS,
+    Excess,
+    LateRank,
+    find,
+)
+from stallscope.converters.rules.verdict import Verdict
 from stallscope.converters.summary.judging import read
 from summary_profiles import EXE, MS, SECOND, Tracee, user
 from verdict_profiles import GIL, LOCK, with_quota
@@ -46,8 +59,49 @@ def test_a_rank_that_is_late_and_why() -> None:
 
 def test_what_others_do_as_well_is_no_cause() -> None:
     late = found(one_late(others=8 * MS))
-    assert late and late.late and late.excess and late.excess.more == 0
-    assert told(one_late(others=8 * MS)).endswith("of 4 ranks.")
+    assert late and late.late and late.excess == Excess(KEPT, 8 * MS)
+    assert told(one_late(others=8 * MS)).endswith(
+        "of 4 ranks: it comes so much later out of the one before, and does no more than the other 3 in between."
+    )
+    late = found(one_late(others=6 * MS))
+    assert late and late.excess == Excess(WAITS, 2 * MS, LOAD)
+
+
+def test_who_waits_in_between_takes_as_long_as_who_is_late() -> None:
+    """Where it is not known when operations are done, the others wait for the late one in between."""
+    waiting = replace(spent(8 * MS), waits=(StepWait(Site(("train", "synchronize"), ""), 8 * MS * MEETINGS, MEETINGS),))
+    of = one_late()
+    late = found(replace(of, ranks=tuple(each if each.last else replace(each, between=waiting) for each in of.ranks)))
+    assert late and late.excess == Excess(WAITS, 8 * MS, LOAD)
+
+
+def test_small_parts_may_be_much_together() -> None:
+    waits = tuple(StepWait(Site(("train", f"f{number}"), ""), MS * MEETINGS, MEETINGS) for number in range(8))
+    of = one_late()
+    late = replace(of.ranks[1], between=replace(spent(8 * MS), waits=waits))
+    detail = found(replace(of, ranks=(of.ranks[0], late, *of.ranks[2:])))
+    assert detail and detail.excess and detail.excess.kind == WAITS
+
+
+def with_slow_link(of: Collectives, far: bool = True) -> list[Verdict]:
+    """Verdicts on ranks of which one waits on a link whose round trips explain that, or half as long ones do not."""
+    profile = profile_of(of)
+    slow = tcp_profiles.both(0.9, 0.9)
+    slow.objects[0].links = [tcp_profiles.FAR if far else replace(tcp_profiles.FAR, round_trip=40 * MS)]
+    profile.samples += [
+        each._replace(labels=tuple((name, 11 if name in ("pid", "tid") else value) for name, value in each.labels))
+        for each in slow.samples[:1]
+    ]
+    profile.objects = slow.objects
+    profile.value_types, profile.samples = slow.value_types, profile.samples
+    return find(read(profile).facts)
+
+
+def test_who_comes_last_by_the_network_is_not_told_as_late() -> None:
+    for of in (one_late(others=8 * MS), one_late(last=30)):  # one that is kept; ranks in turn
+        assert not with_slow_link(of)
+        assert with_slow_link(of, far=False)
+    assert with_slow_link(one_late()), "it does more than the others"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from collective_profiles import of_ranks, rank
 from processes import HALF, process, profile, threads
 from stallscope.converters.model import Profile
 from stallscope.converters.model.processes import CpuLimit
@@ -29,6 +30,21 @@ def test_a_quota_that_stops_threads() -> None:
     assert isinstance(verdict.detail, Throttled)
     assert verdict.detail.limit == HALF
     assert [(group.process, group.processes) for group in verdict.detail.groups] == [("demo", 2)]
+
+
+def test_all_ranks_stand_still_with_the_one_that_is_stopped() -> None:
+    made = limited(HALF)
+    made.collectives = [of_ranks(*(replace(rank(number), pid=10 * number) for number in (1, 2, 3, 4)))]
+    (verdict,) = find(facts_of(made))
+    assert isinstance(verdict.detail, Throttled)
+    assert (verdict.time, verdict.detail.ranks) == (2 * HALF.throttled_ns, (1, 2))
+    made.collectives = [of_ranks(*(replace(rank(number), pid=10 * number) for number in (1, 2)))]
+    (verdict,) = find(facts_of(made))
+    assert verdict.time == HALF.throttled_ns, "all of them are stopped"
+    made.collectives = [of_ranks(*(replace(rank(number), pid=10 * number) for number in (1, 3)))]
+    (verdict,) = find(facts_of(made))
+    assert isinstance(verdict.detail, Throttled)
+    assert (verdict.time, verdict.detail.ranks) == (HALF.throttled_ns, ()), "one that is stopped is no rank"
 
 
 def test_others_of_the_same_name_are_in_another_group() -> None:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import pytest
+import tcp_profiles
 from idle_hosts import CLIENT, LOOP, Host
 from stallscope.converters.rules.ranking import judge
 from stallscope.converters.scan.process_verdicts import ProcessVerdict, idle_names, process_verdicts
+from stallscope.converters.scan.report import process_json
 from summary_profiles import EXE, LIBC, MS, POOL, READ, SECOND, Tracee, empty, facts_of, kernel, model_case, user
 from verdict_profiles import COMPUTE, FSYNC, LOCK, SLEEP, one, yielding
 from wait_graphs import chained, profile_of, with_extremes
@@ -22,6 +24,20 @@ def test_each_process_has_its_own_verdict() -> None:
     assert found["app"].frames == ("main", "save", "fsync")
     assert found["app"].kernel == "folio_wait_bit"
     assert found["cron"].share is None
+
+
+def test_the_network_of_a_process() -> None:
+    profile = tcp_profiles.both(0.9, 0.9)
+    profile.objects[0].links = [tcp_profiles.FAR]
+    rows = {each.name: each.network for each in process_verdicts(facts_of(profile))}
+    assert rows["client"] == "a round trip on that connection takes 80.0 ms, which explains 88.9 % of the waits"
+    profile.objects[0].links = []
+    profile.objects[0].retransmissions = 9
+    (row,) = (each for each in process_verdicts(facts_of(profile)) if each.name == "client")
+    assert row.network == "9 segments of that connection were sent again meanwhile"
+    assert process_json(row)["network"] == row.network
+    profile.objects[0].retransmissions = 0
+    assert not any(each.network for each in process_verdicts(facts_of(profile)))
 
 
 def test_processes_that_do_the_same_are_one_row() -> None:

@@ -8,6 +8,7 @@ import struct
 import termios
 
 import pytest
+import tcp_profiles
 from host_profiles import busy_host
 from scans import three_troubles
 from slice_profiles import slices, steady, two_phases
@@ -52,6 +53,14 @@ def test_processes_with_their_verdicts() -> None:
     assert sorted(kind for kind, _ in rows) == ["io", "lock", "peer"]
     assert "2 × queue (pid 3, 4)" in text
     assert "main → save → fsync │ folio_wait_bit" in text
+
+
+def test_the_network_below_a_row() -> None:
+    profile = tcp_profiles.both(0.9, 0.9)
+    profile.objects[0].retransmissions = 9
+    assert "9 segments of that connection were sent again" in text_of(profile).partition("Verdict")[2]
+    profile.objects[0].retransmissions = 1
+    assert "sent again" not in text_of(profile)
 
 
 def test_idle_processes_are_one_line() -> None:

@@ -2,9 +2,11 @@
 
 loader: it waits for batches of a slow process. disk: it makes each step's log durable. gc: it collects garbage in each
 step. gil: another thread of it computes in Python. quota: its control group may use a tenth of a core. neighbour: some
-that come before it compute on its core.
+that come before it compute on its core. link, rate: it comes as the others do, but half of the ranks are behind a link
+that takes its time for each packet, or for each byte.
 """
 
+import contextlib
 import gc
 import os
 import subprocess
@@ -18,11 +20,15 @@ from pathlib import Path
 import torch
 import torch.distributed
 
+sys.path.append(str(Path(__file__).resolve().parents[2] / "workloads"))
+from slow_link import DEVICE as LINK
+from slow_link import SlowLink
+
 LATE = 1
 DEVICE = 0.005
 """Seconds of a step for which a rank waits for its device."""
 BATCH = 4096
-LOADER = f"import os,time\nwhile 1: time.sleep(0.03); os.write(1, bytes({BATCH}))"
+LOADER = f"import os,time\nwhile 1: time.sleep(0.06); os.write(1, bytes({BATCH}))"
 BURN = "import hashlib\nwhile 1: hashlib.sha256(bytes(1<<20))"
 NEIGHBOURS = 3
 QUOTA, PERIOD = 10_000, 100_000
@@ -31,6 +37,12 @@ WRITES, RECORD = 0.02, 4096
 """Seconds for which records are written in a step, as on a slow disk, and their bytes."""
 NICE = -10
 """More for the neighbours: a core is divided evenly otherwise, and a rank that needs little of it gets that."""
+KEPT = 100_000
+"""Objects that the collector looks at, beside as many lists."""
+DELAY, RATE = 0.01, 4e6
+"""Seconds for a packet over the link, and bytes a second."""
+FEW, MANY = 1000, 100_000
+"""Weights; over the link that takes its time for each byte, there are more."""
 Doing = Callable[[], object]
 children: list[subprocess.Popen[bytes]] = []
 
@@ -95,7 +107,7 @@ def prepare(cause: str, folder: Path) -> Doing:
         return lambda: write_log(log)
     if cause == "gc":
         gc.freeze()  # the many objects of PyTorch
-        kept = [{i: [i]} for i in range(20_000)]
+        kept = [{i: [i]} for i in range(KEPT)]
         return lambda: gc.collect() + len(kept)
     if cause == "gil":
         threading.Thread(target=for_ever, daemon=True, name="statistics").start()
@@ -105,7 +117,7 @@ def prepare(cause: str, folder: Path) -> Doing:
 def train(number: int, size: int, cause: str, folder: Path) -> None:
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=number, world_size=size)
-    weights = torch.ones(1000)
+    weights = torch.ones(MANY if cause == "rate" else FEW)
     prepared = prepare(cause if number == LATE else "", folder)
     while True:
         prepared()
@@ -117,14 +129,25 @@ def train(number: int, size: int, cause: str, folder: Path) -> None:
             (folder / "going").touch()
 
 
+def link_for(cause: str) -> contextlib.AbstractContextManager[SlowLink | None]:
+    """The link between the ranks; None: they need none."""
+    if cause == "link":
+        return SlowLink(DELAY)
+    return SlowLink(rate=RATE) if cause == "rate" else contextlib.nullcontext()
+
+
 def main(size: int, cause: str) -> None:
     groups: list[Path] = []
-    with tempfile.TemporaryDirectory() as text:
+    with tempfile.TemporaryDirectory() as text, link_for(cause) as link:
         folder = Path(text)
-        ranks = [
-            subprocess.Popen([sys.executable, __file__, str(size), cause, str(number), text], stdin=subprocess.DEVNULL)
-            for number in range(size)
-        ]
+        ranks = []
+        for number in range(size):
+            command = [sys.executable, __file__, str(size), cause, str(number), text]
+            if link:
+                variables = {**os.environ, "GLOO_SOCKET_IFNAME": LINK}
+                ranks.append(link.start(2 * number // size, command, stdin=subprocess.DEVNULL, env=variables))
+            else:
+                ranks.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, text=True))
         try:
             while not (folder / "going").exists():
                 time.sleep(0.1)

@@ -43,6 +43,7 @@ from ...base.unix_peers import peer_of
 from ...kernel import objects
 from ...kernel.objects import ObjectRecord, parse_object
 from ...outside.client import CLIENT
+from .connection_figures import ConnectionFigures
 from .event_peers import Connection, connections_of, peers_of
 from .retransmissions import Retransmissions
 
@@ -122,6 +123,7 @@ class Objects:
         self._names: dict[int, str] = {}
         self._near: list[int] = []
         """Processes that wait for something, the first ones."""
+        self.figures = ConnectionFigures(self._namespaces, clock)
         self.resent = Retransmissions()
         """Segments that TCP has sent again in the interval that has ended last."""
 
@@ -136,6 +138,7 @@ class Objects:
             self._name(self._new.popleft())
         if self._unmapped:
             self._name_mapped(*self._unmapped.popleft())
+        self.figures.poll()
         if self._search is None and self._clock() >= self._next:
             self._begin(self._links() - self._tried)
         if self._search:
@@ -192,6 +195,7 @@ class Objects:
         else:
             self._name_file(known)
         self._known[record.id] = known
+        self.figures.watch(made, netns, record.tgid, known.of_tcp)
         if record.tgid not in self._near and len(self._near) < _NEAR:
             self._near.append(record.tgid)
             self._ask([record.tgid], self._links())
@@ -363,7 +367,8 @@ class Objects:
         ends = [ObjectEnd(self._names.get(pid) or "?", pid) for pid in others[:MOST_ENDS]]
         peers = peers_of(known.connections, known.peers, own, lambda pid: self._names.get(pid) or "?")
         told = replace(known.made, ends=ends, more_ends=max(len(others) - MOST_ENDS, 0), peers=peers)
-        return self.resent.told(told, known.netns, known.of_tcp)
+        told = self.resent.told(told, known.netns, known.of_tcp)
+        return self.figures.told(told, known.netns, known.of_tcp)
 
 
 def _ours() -> set[int]:

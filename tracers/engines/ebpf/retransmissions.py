@@ -68,7 +68,7 @@ class Retransmissions:
     def of(self, netns: int, local: str, remote: str) -> Resent:
         """Segments of both ends of a connection, as far as the other end is on this host. None of one that does not
         leave the host: the loopback device loses nothing, and TCP sends again what is acknowledged late."""
-        if not self._by_ends or not remote or _is_within(local, remote):
+        if not self._by_ends or not remote or is_within(local, remote):
             return Resent()
         own = self._by_ends.get((local, remote), {}).get(netns, Resent())
         other = self._other_end(netns, local, remote)
@@ -108,7 +108,7 @@ def _parsed(key: bytes, value: bytes) -> tuple[Sender, Resent]:
     return Sender(netns, *ends), Resent(number, unanswered)
 
 
-def _is_within(local: str, remote: str) -> bool:
+def is_within(local: str, remote: str) -> bool:
     """Whether a connection is one of a host, or of a namespace, with itself."""
     address = _address(local)
     return address == _address(remote) or ip_address(address).is_loopback

@@ -42,10 +42,11 @@ class WaitedFor:
         self.cut()
 
     def cut(self) -> None:
-        """Counts what TCP has sent again. Called when an interval has ended."""
+        """Counts what TCP has sent again, and looks at its figures. Called when an interval has ended."""
         resent = self._resent()
         if self._objects:
             self._objects.resent = resent
+            self._objects.figures.cut()
 
     def others(self, number: int) -> set[int]:
         """Processes at the other end of the object that the probes give this id, as far as it is known by now."""
