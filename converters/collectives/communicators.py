@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ..facts import thresholds
 from .apart import Jobs
+from .counters import Rank, firsts
 from .evidence import placed
 from .fitting import fitting
 from .meetings import Calls, Member
@@ -142,6 +143,9 @@ class Communicator:
     fit: see `fitting`."""
     is_whole: bool = False
     """Whether the trace has seen how it was made, and so all of its calls."""
+    firsts: tuple[int, ...] | None = None
+    """How many calls each member begins after the one with most calls, by the counters in its memory; None: not
+    known."""
     is_compared: bool = True
     """Whether it was compared with others whose ranks are not known; False: there were too many."""
 
@@ -157,14 +161,21 @@ def communicators(table: CallTable, origins: Mapping[int, ProcessOrigin] = Mappi
         if each.identity:
             known[each.identity].append(each)
     groups = [sorted(group, key=lambda each: (each.rank, each.pid)) for group in known.values()]
-    made = [
-        Communicator(
-            tuple(group), tuple(map(calls_of, group)), is_known=True, is_whole=all(each.made != OPEN for each in group)
-        )
-        for group in groups
-    ]
+    made = [_known(group, calls_of, table) for group in groups]
     made += _fitting([each for each in found if each.rows and not each.identity], calls_of, origins)
     return sorted(made, key=lambda each: (-len(each.members), [member.pid for member in each.members]))
+
+
+def _known(group: Sequence[Endpoint], calls_of: _CallsOf, table: CallTable) -> Communicator:
+    """Communicator of endpoints with the same identity."""
+    calls = tuple(map(calls_of, group))
+    is_whole = all(each.made != OPEN for each in group)
+    counts = [table.counts.get(each.member, ()) for each in group]
+    found = None
+    if not is_whole and all(counts):
+        functions = [table.calls["function"][each.rows] for each in group]
+        found = firsts([Rank(*each) for each in zip(calls, functions, counts, strict=True)])
+    return Communicator(tuple(group), calls, is_known=True, is_whole=is_whole, firsts=found)
 
 
 def _fitting(

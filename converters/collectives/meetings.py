@@ -100,13 +100,14 @@ class Meetings:
         return np.where(whole, self.began.argmax(axis=1), OPEN)
 
 
-def meetings(calls: Sequence[Calls], *, from_start: bool) -> Meetings:
+def meetings(calls: Sequence[Calls], *, from_start: bool, firsts: Sequence[int] | None = None) -> Meetings:
     """Joins the calls of the members of one communicator. ``from_start``: the trace has seen how it was made, and so
-    all calls of all members."""
+    all calls of all members. ``firsts``: see `Communicator.firsts`."""
     import numpy as np
 
     first = max(calls, key=lambda each: len(each.began))
-    shifts = [0 if from_start else _aligned(first, each) or 0 for each in calls]
+    counted = firsts or [None] * len(calls)
+    shifts = [0 if from_start else _aligned(first, *each) or 0 for each in zip(calls, counted, strict=True)]
     begin = min(shifts)
     rows = max(shift - begin + len(each.began) for shift, each in zip(shifts, calls, strict=True))
     began = np.full((rows, len(calls)), OPEN, np.int64)
@@ -137,9 +138,12 @@ def compared(one: Calls, other: Calls) -> Fit:
     return Fit.NOT if not found else Fit.ONE_WAY if found == 1 else Fit.SEVERAL_WAYS
 
 
-def _aligned(first: Calls, other: Calls) -> int | None:
-    """Number of calls that ``other`` begins after ``first``; None if none fits, or if several do."""
+def _aligned(first: Calls, other: Calls, counted: int | None = None) -> int | None:
+    """Number of calls that ``other`` begins after ``first``; None if none fits, or if several do. ``counted``: what the
+    ranks' memory says."""
     fits = _shifts(first, other)
+    if counted in fits:
+        return counted
     return fits[0] if len(fits) == 1 else None
 
 

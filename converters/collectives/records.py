@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from .counters import Count
 from .meetings import Member
 from .numbered import Number
 
@@ -46,6 +47,8 @@ class CallTable:
     """Words of the memory of communicators that were made before: see `evidence.candidates`."""
     numbers: Mapping[Member, Mapping[int, Number]] = field(default_factory=dict)
     """Numbers in the memory of groups of Gloo that were made before: see `numbered.numbers`."""
+    counts: Mapping[Member, Sequence[Count]] = field(default_factory=dict)
+    """Words of the memory of the same communicators while they were used: see `counters`."""
     watched: frozenset[int] = frozenset()
     """Processes in which all functions of these names that they have loaded are watched, by pid."""
 

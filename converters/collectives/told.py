@@ -80,7 +80,7 @@ def told(table: CallTable, trace: Trace) -> Told:
     captured = without_captured(table)
     table = launched(captured.table)
     found = communicators(table, trace.origins)
-    joined = [meetings(each.calls, from_start=each.is_whole) for each in found]
+    joined = [meetings(each.calls, from_start=each.is_whole, firsts=each.firsts) for each in found]
     behind = queued(table, found, joined)
     pairs = [(each, its) for each, its in zip(found, joined, strict=True) if len(each.members) > 1]
     made = [_told(table, _Joined(each, its, _without(each, its, behind)), trace, between) for each, its in pairs]

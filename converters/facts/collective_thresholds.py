@@ -9,6 +9,8 @@ __all__ = [
     "CAUSES_MOST",
     "COMMUNICATORS_FIT",
     "COMMUNICATORS_SHOWN",
+    "COUNTED_CALLS",
+    "COUNTED_OFTEN",
     "KINDS_KEPT",
     "KINDS_SHOWN",
     "LATE_BEYOND",
@@ -37,6 +39,8 @@ COMMUNICATORS_FIT = Limit(2048, "communicators of processes", "To look for pairs
 PAIRS_FIT = Limit(32_768, "pairs of communicators", "To compare more takes longer than ten seconds.")
 PROCESSES_FIT = Limit(2, "processes", "The memory of one has nothing in common with another's.")
 MOST_RANKS = Limit(65_536, "ranks of a communicator", "A larger number in its memory is something else.")
+COUNTED_OFTEN = Limit(3, "times that memory is read", "A word may be so much more than the calls by chance.")
+COUNTED_CALLS = Limit(4, "calls between these times", "A word that nothing changes counts no calls.")
 RANKS_APART = Limit(64, "calls", "Ranks are not further apart where a trace begins.")
 
 # When ranks stand still.

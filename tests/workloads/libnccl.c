@@ -26,7 +26,8 @@
 #define KEPT 256
 #define MOST_GROUPED 64
 #define MAGIC 0x0280028002800280u
-#define CHANNELS 1181384 /* bytes of what NCCL 2.32 has in front of the hash, without the first two words */
+#define PLANNER 10136	 /* bytes of what NCCL 2.30 has between the number of ranks and the numbers of operations */
+#define CHANNELS 1181392 /* bytes of what NCCL 2.32 has in front of the hash, without the first two words */
 
 enum operation {
 	ALL_REDUCE = 1,
@@ -68,10 +69,11 @@ struct standin_comm {
 	uint64_t magic;
 	struct shared *shared;
 	char channels[CHANNELS];
-	uint64_t asked; /* operations of this rank */
-	uint64_t hash;	/* equal on all ranks */
+	uint64_t hash; /* equal on all ranks */
 	int rank, ranks;
 	uint64_t splits;
+	char planner[PLANNER];
+	uint64_t numbers[16];	       /* of operations of this rank, by function */
 	uint64_t received[MOST_RANKS]; /* from each */
 	pthread_t thread;
 	pthread_mutex_t lock;
@@ -287,9 +289,9 @@ static int ask(ncclComm_t comm, struct asked what, struct standin_stream *stream
 
 	if (!comm || comm->magic != MAGIC || what.root < -1 || what.root >= comm->ranks)
 		return NCCL_INVALID_ARGUMENT;
-	comm->asked++;
 	if (stream && stream->captured)
 		return capture(comm, &task);
+	comm->numbers[what.operation]++;
 	if (!group.depth)
 		return launch(comm, &task);
 	if (group.number == MOST_GROUPED)

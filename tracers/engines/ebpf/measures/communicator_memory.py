@@ -1,17 +1,20 @@
-"""Memory of communicators that were there before the trace: see `converters.collectives.evidence`, and `numbered`.
+"""Memory of communicators that were there before the trace: see `converters.collectives.evidence`, `counters` and
+`numbered`.
 
 It is read when the first call of one is seen: when the trace ends, its process may have ended. Its address may be that
-of another one later, which is read by itself."""
+of another one later, which is read by itself. A small part is read again now and then: its words may count calls."""
 
 from __future__ import annotations
 
-from collections import Counter
+import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .....converters.collectives import numbered
 from .....converters.collectives.communicators import endpoints
+from .....converters.collectives.counters import Count, windows, words
 from .....converters.collectives.evidence import candidates
 from .....converters.collectives.meetings import Member
 from .....converters.collectives.numbered import numbers
@@ -32,6 +35,10 @@ BYTES = 2 << 20
 the begin."""
 _MOST = 256
 """Communicators whose memory is read."""
+_COUNTED = 64
+"""Communicators of which it is read again."""
+_COUNTS, _BETWEEN = 12, 50_000_000
+"""How often words are read again that may count calls, and ns from one time to the next."""
 
 
 class CommunicatorMemory:
@@ -39,6 +46,10 @@ class CommunicatorMemory:
 
     def __init__(self) -> None:
         self._found: dict[Member, Candidates] = {}
+        self._windows: dict[Member, list[tuple[int, int]]] = {}
+        self._counts: defaultdict[Member, list[Count]] = defaultdict(list)
+        self._counted = 0
+        """CLOCK_MONOTONIC ns of the last time."""
         self._numbers: dict[Member, dict[int, Number]] = {}
         self._seen: set[Member] = set()
         """Communicators that were read, or that were made with an id."""
@@ -63,6 +74,8 @@ class CommunicatorMemory:
                     self._read(found)
                 else:
                     self._read_groups(found)
+        if time.monotonic_ns() - self._counted > _BETWEEN:
+            self._count()
 
     def _change(self, of: Signature, row: np.void) -> None:
         """Another communicator is at the address from now on, or none."""
@@ -76,33 +89,55 @@ class CommunicatorMemory:
     def _member(self, pid: int, address: int) -> Member:
         return Member(pid, address, self._before[pid, address])
 
-    def of(self, table: CallTable) -> CallTable:
-        """The table with all that was read; those are read now that have only calls that go on."""
+    def of(self, table: CallTable, began: int = 0) -> CallTable:
+        """The table with all that was read; those are read now that have only calls that go on. ``began``: when the
+        trace did, CLOCK_MONOTONIC ns."""
+        self._count()
         unknown = [each for each in endpoints(table) if not each.identity and each.library == NCCL and not each.ended]
         self._read(each.member for each in unknown if each.member == self._member(each.pid, each.address))
-        return replace(table, memory=self._found, numbers=self._numbers)
+        counts = {
+            member: [each._replace(before=each.before - began, after=each.after - began) for each in of]
+            for member, of in self._counts.items()
+        }
+        return replace(table, memory=self._found, numbers=self._numbers, counts=counts)
 
     def _read(self, members: Iterable[Member]) -> None:
         for each in members:
             if each in self._seen or len(self._found) >= _MOST:
                 continue
             self._seen.add(each)
-            if data := _first_bytes(each.pid, each.comm, BYTES):
+            if data := b"".join(_bytes_at(each.pid, [(each.comm, BYTES)])):
                 self._found[each] = candidates(data)
+                if (parts := windows(self._found[each])) and len(self._windows) < _COUNTED:
+                    self._windows[each] = parts
+
+    def _count(self) -> None:
+        """Reads what may be a counter, of communicators that are still at their addresses."""
+        import numpy as np
+
+        for each, parts in self._windows.items():
+            if len(self._counts[each]) >= _COUNTS or each != self._member(each.pid, each.comm):
+                continue
+            before = time.monotonic_ns()
+            data = _bytes_at(each.pid, [(each.comm + place, size) for place, size in parts])
+            after = time.monotonic_ns()
+            if data:
+                found = [words(place, part) for (place, _), part in zip(parts, data, strict=True)]
+                self._counts[each].append(Count(before, after, np.concatenate(found)))
+        self._counted = time.monotonic_ns()
 
     def _read_groups(self, members: Iterable[Member]) -> None:
         for each in members:
             if each not in self._numbers and len(self._numbers) < _MOST:
-                self._numbers[each] = numbers(_first_bytes(each.pid, each.comm, numbered.BYTES))
+                self._numbers[each] = numbers(b"".join(_bytes_at(each.pid, [(each.comm, numbered.BYTES)])))
 
 
-def _first_bytes(pid: int, address: int, size: int) -> bytes:
-    """The first bytes, up to the first page that is not there; none if the process has ended."""
+def _bytes_at(pid: int, parts: list[tuple[int, int]]) -> list[bytes]:
+    """Bytes of each part, up to the first page that is not there; none if the process has ended."""
     memory = Memory(pid)
     try:
-        (data,) = memory.read_some([(address, size)])
+        return memory.read_some(parts)
     except OSError:
-        return b""
+        return []
     finally:
         memory.close()
-    return data

@@ -120,7 +120,7 @@ class RecordedArguments:
         found = replace(found, watched=watched)
         if until:
             found = replace(found, calls=found.calls[found.calls["began"] < until - began], until=until - began)
-        return self._memory.of(found) if self._memory else found
+        return self._memory.of(found, began) if self._memory else found
 
     def losses(self) -> Mapping[str, int]:
         """Number of calls whose arguments are missing, by kind; nothing without options."""

@@ -6,6 +6,7 @@ import ctypes
 import mmap
 import os
 import struct
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -136,3 +137,24 @@ def test_a_group_of_gloo_that_is_made_is_another_one(communicator: int) -> None:
     numbers = memory.of(Table().made()).numbers
     assert {member.number for member in numbers if member.pid == os.getpid()} == {1}
     assert numbers[Member(1 << 22, COMM)] == {}
+
+
+def test_words_that_may_count_are_read_again(communicator: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stallscope.tracers.engines.ebpf.measures.communicator_memory._BETWEEN", 0)
+    memory = CommunicatorMemory()
+    counter = ctypes.c_uint64.from_address(communicator + PLACE + 10_160)
+    begin = time.monotonic_ns()
+    for number in (7, 8, 9):
+        counter.value = number
+        memory.look(all_reduce(communicator), NAMES.__getitem__)
+    member = Member(os.getpid(), communicator)
+    counts = memory.of(Table().made(), begin).counts[member]
+    counted = [dict(each.words.tolist())[PLACE + 10_160] for each in counts]
+    assert counted == [7, 8, 9, 9], "and at the end"
+    times = [time_ for each in counts for time_ in (each.before, each.after)]
+    assert times == sorted(times)
+    assert 0 < times[0] and times[-1] < time.monotonic_ns() - begin
+    memory.look(row(DESTROY, communicator), NAMES.__getitem__)
+    counter.value = 10
+    memory.look(all_reduce(communicator), NAMES.__getitem__)
+    assert len(memory.of(Table().made(), begin).counts[member]) == 4, "what is there now is another one"
