@@ -51,6 +51,14 @@ class Calls:
     for_all: NDArray[np.bool_]
     """Whether such an operation is done on a rank only when all have begun it. One with a root need not be: the root
     of a broadcast has sent what others will ask for."""
+    waits: Times | None = None
+    """Times when the rank begins to wait: later than the call, where that only begins the operation; `OPEN`: it is not
+    known to wait. None: all calls wait themselves."""
+
+    def without(self) -> Calls:
+        """The member without calls."""
+        none = self.began[:0]
+        return Calls(self.member, none, none, none, none, self.for_all[:0])
 
 
 @dataclass(frozen=True)
@@ -119,6 +127,12 @@ def meetings(calls: Sequence[Calls], *, from_start: bool) -> Meetings:
     told = what[np.arange(rows), came.argmax(axis=1)]
     differs = (came & (what != told[:, None])).any(axis=1)
     return Meetings(tuple(each.member for each in calls), began, ended, what, differs)
+
+
+def aligned(calls: Sequence[Calls]) -> bool:
+    """Whether the calls of all members tell which of them are the same meetings, or there are none at all."""
+    first = max(calls, key=lambda each: len(each.began))
+    return not len(first.began) or all(each is first or _aligned(first, each) is not None for each in calls)
 
 
 class Fit(Enum):

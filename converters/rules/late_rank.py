@@ -183,6 +183,12 @@ def _excess(facts: Facts, of: Collectives, late: CollectiveRank) -> Excess | Non
     """The largest of what the late rank does for longer than the others."""
     mine = late.between_late or late.before or late.between
     others = [spent for each in of.ranks if each is not late and (spent := each.before or each.between)]
+    return excess_of(facts, late, mine, others)
+
+
+def excess_of(facts: Facts, late: CollectiveRank, mine: Spent | None, others: list[Spent]) -> Excess | None:
+    """The largest of what a rank does for longer than the median of others; None if that is not known. ``mine``: its
+    times."""
     if not mine or not mine.count or not others:
         return None
     found = max(_parts(mine, others, _for_gil(facts, late)), key=lambda each: each.more, default=None)
