@@ -16,10 +16,12 @@ NAMES = (
     *("ncclGroupStart", "ncclGroupEnd", "ncclSend", "ncclRecv"),
     *("cudaStreamBeginCapture", "cuStreamBeginCapture_v2", "cudaStreamEndCapture", "cuStreamEndCapture"),
     *("cudaGraphLaunch", "cuGraphLaunch", "MPI_Bcast", "MPI_Allreduce_c"),
+    *("MPI_Send", "MPI_Recv", "MPI_Isend", "MPI_Irecv", "MPI_Sendrecv", "MPI_Iallreduce", "MPI_Wait", "MPI_Waitall"),
 )
 INIT, REDUCE, SPLIT, DESTROY, SYNC, BROADCAST, MPI, OTHER, DEVICE, SHRINK, SCALABLE, *_MORE = range(len(NAMES))
 GATHER, SCATTER, ALL_GATHER, ALL_GATHER_V, BARRIER, START, END, SEND, RECEIVE, *_GRAPHS = _MORE
-CAPTURE, DRIVER_CAPTURE, CAPTURED, DRIVER_CAPTURED, LAUNCH, DRIVER_LAUNCH, MPI_BROADCAST, MPI_LARGE = _GRAPHS
+CAPTURE, DRIVER_CAPTURE, CAPTURED, DRIVER_CAPTURED, LAUNCH, DRIVER_LAUNCH, MPI_BROADCAST, MPI_LARGE, *_MPI = _GRAPHS
+MPI_SEND, MPI_RECV, MPI_ISEND, MPI_IRECV, MPI_SENDRECV, MPI_IREDUCE, MPI_WAIT, MPI_WAITALL = _MPI
 MS = 1_000_000
 COMM, STREAM = 0x5000, 0x77
 
@@ -32,7 +34,7 @@ class Table:
 
     def add(self, pid: int, began: int, function: int, *arguments: int, ended: int = -2, made: int = 0) -> None:
         """``ended``: 1 µs later, unless it is given."""
-        given = (*arguments, *[0] * (8 - len(arguments)))
+        given = (*arguments, *[0] * (12 - len(arguments)))
         self.rows.append((began, began + 1000 if ended == -2 else ended, pid, function, made, given))
 
     def init(self, pid: int, rank: int, *, identity: int = 7, made: int = COMM, size: int = 2) -> None:

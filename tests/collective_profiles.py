@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from stallscope.converters.model import Profile
-from stallscope.converters.model.collectives import UNKNOWN, CollectiveKind, CollectiveRank, Collectives, Standing
+from stallscope.converters.model.collectives import (
+    UNKNOWN,
+    CollectiveKind,
+    CollectiveRank,
+    Collectives,
+    MessagePair,
+    Messages,
+    Standing,
+)
 from stallscope.converters.model.sites import Site
 from stallscope.converters.model.steps import Spent, StepRun, StepWait
 from summary_profiles import MS, SECOND, SLEEP, Tracee, empty
@@ -45,6 +53,23 @@ def pair(*, last: int = MEETINGS) -> Collectives:
     )
 
 
+def pipeline(*waits: tuple[int, int], messages: int = MEETINGS, between: int = 8 * MS) -> Collectives:
+    """Four ranks, each of which sends to the next one; no collectives. ``waits``: of each of the three pairs, ns for
+    which the receiver and the sender wait. Rank 1 waits for its loader, ``between`` ns for each message."""
+    times = waits or ((0, 0), (0, 0), (0, 0))
+    pairs = tuple(
+        MessagePair(place, place + 1, messages, 4096 * messages, messages, *each) for place, each in enumerate(times)
+    )
+    ranks = tuple(rank(number) for number in range(4))
+    spent_by = spent(0), spent(between), spent(0), spent(0)
+    return Collectives("MPI", UNKNOWN, True, 0, 0, 0, ranks, (), messages=Messages(pairs, spent_by))
+
+
+def late_messages() -> Collectives:
+    """Rank 1 holds up all others: ranks 2 and 3 wait for messages, rank 0 until its own ones are taken."""
+    return pipeline((0, 5 * SECOND), (6 * SECOND, 0), (6 * SECOND, 0))
+
+
 def standing(*, what: str = "", size: int = 0) -> Collectives:
     """Four ranks, of which rank 1 is not in the collective of the others, or calls another one."""
     found = one_late()
@@ -65,4 +90,15 @@ def profile_of(*found: Collectives) -> Profile:
     return profile
 
 
-__all__ = ["UNKNOWN", "of_ranks", "one_late", "pair", "profile_of", "rank", "spent", "standing"]
+__all__ = [
+    "UNKNOWN",
+    "late_messages",
+    "of_ranks",
+    "one_late",
+    "pair",
+    "pipeline",
+    "profile_of",
+    "rank",
+    "spent",
+    "standing",
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from collective_profiles import one_late
+from collective_profiles import late_messages, one_late
 from collective_profiles import profile_of as of_collectives
 from job_profiles import late, stuck
 from processes import crowd, pools
@@ -265,6 +265,7 @@ def sampled(*stacks: Stack, samples: tuple[int, ...] = ()) -> Profile:
 MINIMAL: dict[str, Callable[[], Profile]] = {
     "slow-step": stepping,
     "late-rank": lambda: of_collectives(one_late()),
+    "late-messages": lambda: of_collectives(late_messages()),
     "stuck-ranks": stuck,
     "deadlock": deadlocked,
     "ends-with": ending_with_others,

@@ -8,8 +8,9 @@
 #include "open_calls.bpf.h"
 #include "thread.bpf.h"
 
-#define ARGUMENTS 8
+#define ARGUMENTS 12
 #define REGISTER_ARGUMENTS 6 /* System V ABI, AMD64: integers and pointers; more are on the stack */
+#define FIRST_REQUEST 3	     /* with COOKIE_REQUESTS: instead of this argument and the next ones, handles are kept */
 
 /* Mirrored in tracers/engines/ebpf/measures/recorded_arguments.py, like the next one. */
 struct open_arguments {
@@ -29,7 +30,7 @@ struct call_arguments {
 	u64 blocked;
 	u64 runnable;
 	u64 result;
-	u64 made; /* the word to which an argument leads: see COOKIE_MADE_FIRST and _SECOND */
+	u64 made; /* the word to which an argument leads: see COOKIE_MADE and COOKIE_MADE_SECOND */
 	u32 tid;
 	u32 unread; /* `made` could not be read */
 };
@@ -94,6 +95,12 @@ static __always_inline u64 argument_key(u32 tid, u32 depth)
 	return (u64)tid << 32 | depth;
 }
 
+/* Address of the handles of a call that completes operations. */
+static __always_inline u64 requests_at(struct open_arguments *kept, u64 cookie)
+{
+	return COOKIE_REQUESTS(cookie) == 1 ? kept->argument[0] : kept->argument[1];
+}
+
 /* Keeps the arguments of the call that begins. Those on the stack are above the return address. */
 static __always_inline void keep_arguments(struct call_context *ctx, struct thread *t, struct open_call *call,
 					   u32 depth)
@@ -101,6 +108,7 @@ static __always_inline void keep_arguments(struct call_context *ctx, struct thre
 	u64 key = argument_key(t->key.tid, depth);
 	struct open_arguments *kept;
 	u32 zero = 0;
+	u64 at;
 
 	kept = bpf_map_lookup_elem(&blank_arguments, &zero);
 	if (!kept || bpf_map_update_elem(&open_arguments, &key, kept, BPF_ANY)) {
@@ -116,8 +124,14 @@ static __always_inline void keep_arguments(struct call_context *ctx, struct thre
 	kept->argument[3] = ctx->cx;
 	kept->argument[4] = ctx->r8;
 	kept->argument[5] = ctx->r9;
-	bpf_probe_read_user(&kept->argument[REGISTER_ARGUMENTS], sizeof(u64) * (ARGUMENTS - REGISTER_ARGUMENTS),
-			    (void *)(ctx->sp + sizeof(u64)));
+	if (COOKIE_REQUESTS(call->cookie)) {
+		at = requests_at(kept, call->cookie);
+		bpf_probe_read_user(&kept->argument[FIRST_REQUEST], sizeof(u64) * (ARGUMENTS - FIRST_REQUEST),
+				    (void *)at);
+	} else {
+		bpf_probe_read_user(&kept->argument[REGISTER_ARGUMENTS], sizeof(u64) * (ARGUMENTS - REGISTER_ARGUMENTS),
+				    (void *)(ctx->sp + sizeof(u64)));
+	}
 	kept->tgid = t->key.tgid;
 	kept->life = t->key.life;
 	kept->function = call->cookie & COOKIE_FUNCTION;
@@ -125,6 +139,20 @@ static __always_inline void keep_arguments(struct call_context *ctx, struct thre
 	/* Who reads the entry of a call that goes on knows by it that the arguments are there. */
 	barrier();
 	kept->began = call->began;
+}
+
+/* Whether one of the handles that were kept when the call began is another one now. */
+static __always_inline bool has_changed(struct open_arguments *kept, u64 cookie)
+{
+	u64 at = requests_at(kept, cookie);
+	u64 requests[ARGUMENTS - FIRST_REQUEST] = {};
+	u32 i;
+
+	bpf_probe_read_user(requests, sizeof(requests), (void *)at);
+	for (i = 0; i < ARGUMENTS - FIRST_REQUEST; i++)
+		if (requests[i] != kept->argument[FIRST_REQUEST + i])
+			return true;
+	return false;
 }
 
 /* Hands on the call that has returned. */
@@ -140,6 +168,10 @@ __weak int add_arguments(struct thread *t, struct open_call *call, u64 now, u32 
 	kept = bpf_map_lookup_elem(&open_arguments, &key);
 	if (!kept || kept->began != call->began) /* counted when it was lost */
 		return 0;
+	if (call->cookie & COOKIE_IF_CHANGED && !has_changed(kept, call->cookie)) {
+		bpf_map_delete_elem(&open_arguments, &key);
+		return 0;
+	}
 	done = bpf_ringbuf_reserve(&call_arguments, sizeof(*done), 0);
 	if (done) {
 		done->call = *kept;
@@ -151,8 +183,9 @@ __weak int add_arguments(struct thread *t, struct open_call *call, u64 now, u32 
 		done->made = 0;
 		done->tid = t->key.tid;
 		done->unread = 0;
-		if (call->cookie & COOKIE_MADE_FIRST || call->cookie & COOKIE_MADE_FOURTH) {
-			at = call->cookie & COOKIE_MADE_FIRST ? kept->argument[0] : kept->argument[3];
+		if (COOKIE_MADE(call->cookie)) {
+			at = COOKIE_MADE(call->cookie) - 1;
+			at = at < ARGUMENTS ? kept->argument[at] : 0;
 			if (bpf_probe_read_user(&done->made, sizeof(done->made), (void *)at))
 				done->unread = 1;
 		}

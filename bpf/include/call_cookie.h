@@ -16,11 +16,12 @@
 #define COOKIE_NARROW (1ULL << 48)		      /* the size has 32 bits */
 #define COOKIE_DIRECTION(cookie) ((cookie) >> 49 & 7) /* by the function: enum copy_direction + 1; 0: not */
 
-/* Without COOKIE_COPY: the call is kept with its arguments, and with the word to which one leads when it returns. */
+/* Without COOKIE_COPY: the call is kept with its arguments, and with the word to which one leads. */
 #define COOKIE_ARGUMENTS (1ULL << 34)
-#define COOKIE_MADE_FIRST (1ULL << 35)
-#define COOKIE_MADE_FOURTH (1ULL << 36)
-#define COOKIE_MADE_SECOND (1ULL << 37) /* of functions with a probe at their entry alone, when they begin */
+#define COOKIE_MADE_SECOND (1ULL << 37)		  /* of functions with a probe at their entry alone, when they begin */
+#define COOKIE_MADE(cookie) ((cookie) >> 38 & 15) /* the argument, from 1 on, when the function returns; 0: none */
+#define COOKIE_REQUESTS(cookie) ((cookie) >> 42 & 3) /* … that leads to handles that are kept when it begins */
+#define COOKIE_IF_CHANGED (1ULL << 44) /* … and the call is kept only if one of them is another one when it returns */
 
 #define COOKIE_QUESTIONS(cookie) ((cookie) >> 52) /* which two of call_questions are the function's */
 

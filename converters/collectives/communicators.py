@@ -15,14 +15,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ..facts import thresholds
+from . import mpi_memory
 from .apart import Jobs
 from .counters import Rank, firsts
 from .evidence import placed
-from .fitting import fitting
-from .meetings import Calls, Member
+from .fitting import Known, fitting
+from .meetings import Calls, Member, aligned
 from .numbered import Number, one_each, ranks
-from .records import OPEN, CallTable
-from .signatures import COLLECTIVE, ENDS, GLOO, IN_PLACE, MAKES, MPI, WAITS, Signature, signature_of
+from .records import NO_WAIT, OPEN, CallTable
+from .signatures import COLLECTIVE, ENDS, GLOO, IN_PLACE, MAKES, MPI, POINT_TO_POINT, WAITS, Signature, signature_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,12 +51,16 @@ class Endpoint:
     """Equal for all ranks of one communicator; None: not known."""
     rows: list[int] = field(default_factory=list)
     """Rows of its collectives in the table, in order."""
+    messages: list[int] = field(default_factory=list)
+    """Rows of its messages."""
     splits: int = 0
     """Number of communicators that were made of it."""
     ended: bool = False
     library: str = ""
     number: int = 0
     """See `Member.number`."""
+    name: str = ""
+    """See `fitting.Known`."""
 
     @property
     def member(self) -> Member:
@@ -100,11 +105,11 @@ def _of_process(pid: int, rows: Sequence[int], table: CallTable, known: Sequence
                 number = before[made[row]]
                 current[made[row]] = replace(new, pid=pid, address=made[row], made=ended[row], number=number)
                 found.append(current[made[row]])
-        elif is_of.kind == COLLECTIVE:
+        elif is_of.kind in (COLLECTIVE, POINT_TO_POINT):
             if at(arguments[is_of.comm]).ended:
                 del current[arguments[is_of.comm]]  # another one, made by a call that is not known
             used = at(arguments[is_of.comm])
-            used.rows.append(row)
+            (used.rows if is_of.kind == COLLECTIVE else used.messages).append(row)
             used.library = is_of.library
         elif is_of.kind == ENDS:
             at(arguments[is_of.comm]).ended = True
@@ -144,8 +149,12 @@ class Communicator:
     is_whole: bool = False
     """Whether the trace has seen how it was made, and so all of its calls."""
     firsts: tuple[int, ...] | None = None
-    """How many calls each member begins after the one with most calls, by the counters in its memory; None: not
+    """Number of calls that each member begins after the one with most calls, by the counters in its memory; None: not
     known."""
+    messages: tuple[Calls, ...] = ()
+    """Messages of each member, if the ranks of all of them are known; else ()."""
+    unsure: int = 0
+    """See `Collectives.unsure`."""
     is_compared: bool = True
     """Whether it was compared with others whose ranks are not known; False: there were too many."""
 
@@ -154,7 +163,9 @@ def communicators(table: CallTable, origins: Mapping[int, ProcessOrigin] = Mappi
     """All communicators, those with most members first. Who fits nobody is alone. ``origins``: by pid."""
     found = endpoints(table)
     _identify(found, table)
-    _number(found, table, Jobs({each.pid for each in found}, origins).are_apart)
+    are_apart = Jobs({each.pid for each in found}, origins).are_apart
+    _number(found, table, are_apart)
+    _name(found, table, are_apart)
     calls_of = _CallsOf(table)
     known: defaultdict[Hashable, list[Endpoint]] = defaultdict(list)
     for each in found:
@@ -162,20 +173,42 @@ def communicators(table: CallTable, origins: Mapping[int, ProcessOrigin] = Mappi
             known[each.identity].append(each)
     groups = [sorted(group, key=lambda each: (each.rank, each.pid)) for group in known.values()]
     made = [_known(group, calls_of, table) for group in groups]
-    made += _fitting([each for each in found if each.rows and not each.identity], calls_of, origins)
+    apart = {each.members[0].identity for each in made if not each.is_whole and not aligned(each.calls, each.firsts)}
+    made = [_for_messages(each) if each.members[0].identity in apart else each for each in made]
+    made = [each for each in made if each.messages or each.members[0].identity not in apart]
+    left = [each for each in found if each.rows and (not each.identity or each.identity in apart)]
+    made += _fitting([replace(each, messages=[]) for each in left], calls_of, origins)
     return sorted(made, key=lambda each: (-len(each.members), [member.pid for member in each.members]))
 
 
 def _known(group: Sequence[Endpoint], calls_of: _CallsOf, table: CallTable) -> Communicator:
-    """Communicator of endpoints with the same identity."""
+    """A communicator of endpoints that are known to be one."""
+    have_ranks = len({each.rank for each in group if each.rank >= 0}) == len(group)
+    messages = [replace(each, rows=each.messages) for each in group] if have_ranks else []
     calls = tuple(map(calls_of, group))
     is_whole = all(each.made != OPEN for each in group)
+    return Communicator(
+        tuple(group),
+        calls,
+        is_known=True,
+        is_whole=is_whole,
+        firsts=None if is_whole else _firsts(group, calls, table),
+        messages=tuple(map(calls_of, messages)) if any(each.rows for each in messages) else (),
+    )
+
+
+def _firsts(group: Sequence[Endpoint], calls: Sequence[Calls], table: CallTable) -> tuple[int, ...] | None:
     counts = [table.counts.get(each.member, ()) for each in group]
-    found = None
-    if not is_whole and all(counts):
-        functions = [table.calls["function"][each.rows] for each in group]
-        found = firsts([Rank(*each) for each in zip(calls, functions, counts, strict=True)])
-    return Communicator(tuple(group), calls, is_known=True, is_whole=is_whole, firsts=found)
+    if not all(counts):
+        return None
+    functions = [table.calls["function"][each.rows] for each in group]
+    return firsts([Rank(*each) for each in zip(calls, functions, counts, strict=True)])
+
+
+def _for_messages(of: Communicator) -> Communicator:
+    """The communicator without collectives: nothing tells which of its ranks' calls are the same meetings."""
+    members = tuple(replace(each, rows=[]) for each in of.members)
+    return replace(of, members=members, calls=tuple(each.without() for each in of.calls))
 
 
 def _fitting(
@@ -183,12 +216,14 @@ def _fitting(
 ) -> Iterator[Communicator]:
     """Communicators of endpoints of which nothing but the calls is known."""
     calls = list(map(calls_of, found))
-    numbers = [Number(each.rank, each.size) if each.size > 0 and each.library == GLOO else None for each in found]
-    groups, left_out = fitting(calls, Jobs({each.pid for each in found}, origins).are_apart, numbers)
+    numbers = [_number_of(each) for each in found]
+    groups, left_out, unsure = fitting(calls, Jobs({each.pid for each in found}, origins).are_apart, numbers)
     for group in groups:
         members = tuple(found[place] for place in group)
         of = tuple(calls[place] for place in group)
-        yield Communicator(members, of, is_known=False, is_compared=left_out.isdisjoint(group))
+        yield Communicator(
+            members, of, is_known=False, is_compared=left_out.isdisjoint(group), unsure=unsure.get(group[0], 0)
+        )
 
 
 def _identify(found: Sequence[Endpoint], table: CallTable) -> None:
@@ -215,6 +250,25 @@ def _number(found: Sequence[Endpoint], table: CallTable, are_apart: Callable[[in
             mine[member].identity = ("ranks", number.size)
 
 
+def _name(found: Sequence[Endpoint], table: CallTable, are_apart: Callable[[int, int], bool]) -> None:
+    """Gives MPI's endpoints their names and ranks, and those of a job's own communicator their identity."""
+    mine = {each.member: each for each in found if each.library == MPI and each.member in table.named}
+    read = {member: table.named[member] for member in mine}
+    numbers = mpi_memory.ranks(read, are_apart)
+    for member, rank in numbers.items():
+        mine[member].rank, mine[member].name = rank, read[member].name
+    worlds = [member for member in numbers if read[member].name == mpi_memory.WORLD]
+    for first, group in mpi_memory.jobs(worlds, are_apart).items():
+        for member in group:
+            mine[member].identity = ("world", first)
+
+
+def _number_of(each: Endpoint) -> Known | None:
+    """Knowledge of an endpoint, for `fitting`."""
+    is_known = each.rank >= 0 and (each.name or (each.size > 0 and each.library == GLOO))
+    return Known(each.rank, each.size, each.name) if is_known else None
+
+
 def operations(table: CallTable) -> NDArray[np.int64]:
     """One number for each row's combination of operation, count, type and root; of a row that stands for a group, for
     the combinations of all of its calls."""
@@ -222,7 +276,7 @@ def operations(table: CallTable) -> NDArray[np.int64]:
 
     groups = list(table.grouped.items())
     calls = np.concatenate([table.calls, *(each for _, each in groups)])
-    _, of_calls = np.unique(_features(calls, table.names), axis=0, return_inverse=True)
+    _, of_calls = np.unique(_features(calls, table.names, table.types), axis=0, return_inverse=True)
     of_calls = of_calls.reshape(-1)
     numbers: NDArray[np.int64] = of_calls[: len(table.calls)].astype(np.int64)
     known: dict[tuple[int, ...], int] = {}
@@ -234,7 +288,7 @@ def operations(table: CallTable) -> NDArray[np.int64]:
     return numbers
 
 
-def _features(calls: Array, names: Sequence[str]) -> NDArray[np.int64]:
+def _features(calls: Array, names: Sequence[str], types: Mapping[tuple[int, int], int]) -> NDArray[np.int64]:
     """Numbers that tell operations apart, a row for each call."""
     import numpy as np
 
@@ -251,12 +305,25 @@ def _features(calls: Array, names: Sequence[str]) -> NDArray[np.int64]:
                     at_root = np.isin(arguments[rows, of.own], IN_PLACE)
                     values = np.where(at_root, arguments[rows, (of.root_count, of.root_type)[column - 1]], values)
                 if place == of.type and of.library == MPI:
-                    values = np.where(values >> 32, 0, values)  # it is an address, which differs by process
+                    values = _sizes(calls["pid"][rows], values, types)
                 if column == 1:
                     found[rows, column] = values.astype(np.int32) if of.has_int_count else values
                 else:
                     found[rows, column] = values & _INT
     return found
+
+
+def _sizes(
+    pids: NDArray[np.int32], handles: NDArray[np.int64], types: Mapping[tuple[int, int], int]
+) -> NDArray[np.int64]:
+    """Handles of types; instead of addresses, which differ by process, the bytes of an element, 0 if not known."""
+    import numpy as np
+
+    if not (handles >> 32).any():
+        return handles
+    pairs, of = np.unique(np.stack([pids.astype(np.int64), handles]), axis=1, return_inverse=True)
+    told = [types.get((pid, handle), 0) if handle >> 32 else handle for pid, handle in pairs.T.tolist()]
+    return np.array(told, np.int64)[of.reshape(-1)]
 
 
 class _CallsOf:
@@ -279,7 +346,10 @@ class _CallsOf:
         rows = np.array(each.rows, np.intp)
         began, ended = (self._calls[name][rows].astype(np.int64) for name in ("began", "ended"))
         for_all = ~self._has_root[self._calls["function"][rows]]
-        return Calls(each.member, began, ended, self._what[rows], self._done(each, rows), for_all)
+        told = self._calls["waits"][rows].astype(np.int64)
+        waits = np.where(told == 0, began, told) if told.any() else None
+        done = np.where(told == NO_WAIT, OPEN, self._done(each, rows))
+        return Calls(each.member, began, ended, self._what[rows], done, for_all, waits)
 
     def _done(self, each: Endpoint, rows: NDArray[np.intp]) -> NDArray[np.int64]:
         """Times by which collectives of a process were done. Those of MPI are when the call returns, and

@@ -69,7 +69,7 @@ def words(place: int, data: bytes) -> Words:
 
 
 def firsts(ranks: Sequence[Rank]) -> tuple[int, ...] | None:
-    """How many calls each rank begins after the one with most calls. None if no counter tells, or if several tell
+    """Number of calls that each rank begins after the one with most calls. None if no counter tells, or if several tell
     different things."""
     most = max(range(len(ranks)), key=lambda place: len(ranks[place].functions))
     told = {_firsts(ranks, most, function) for function in set(ranks[most].functions.tolist())} - {None}
@@ -77,7 +77,7 @@ def firsts(ranks: Sequence[Rank]) -> tuple[int, ...] | None:
 
 
 def _firsts(ranks: Sequence[Rank], most: int, function: int) -> tuple[int, ...] | None:
-    """The same by the counter of one function."""
+    """Numbers like `firsts`, by the counter of one function."""
     import numpy as np
 
     numbers = _numbers(ranks, function)
@@ -95,7 +95,7 @@ def _firsts(ranks: Sequence[Rank], most: int, function: int) -> tuple[int, ...] 
 
 
 def _numbers(ranks: Sequence[Rank], function: int) -> list[int] | None:
-    """For each rank, the number of calls of the function before the trace, or one that is as much more on all ranks."""
+    """Number of calls of the function before the trace, of each rank; or one that is as much more on all of them."""
     found = [_bases(each, function) for each in ranks]
     places = set.intersection(*(set(bases) for bases in found))
     told = [[bases[place] for bases in found] for place in sorted(places)]
@@ -104,7 +104,7 @@ def _numbers(ranks: Sequence[Rank], function: int) -> list[int] | None:
 
 
 def _bases(rank: Rank, function: int) -> dict[int, int]:
-    """How much more than the function's calls in the trace each word is that counts them, by offset."""
+    """Calls that words have counted beyond those of the trace, by the offset of each word that counts the function's."""
 
     of = rank.functions == function
     began, ended = rank.calls.began[of], rank.calls.ended[of]

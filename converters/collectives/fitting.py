@@ -13,13 +13,22 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..facts import thresholds
 from .meetings import OPEN, Calls, Fit, compared
-from .numbered import Number
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 _Run = tuple[int, ...]
+
+
+class Known(NamedTuple):
+    """Knowledge of an endpoint: its rank, and what is the same for all ranks of its communicator."""
+
+    rank: int
+    size: int
+    """Number of ranks; -1: it is not known."""
+    name: str = ""
+    """Name that the library gives it; "": none is known."""
 
 
 class Fitting(NamedTuple):
@@ -29,10 +38,13 @@ class Fitting(NamedTuple):
     """Groups of places, each place in one of them."""
     left_out: frozenset[int]
     """Places that were not compared with others: there were too many. Each is alone."""
+    unsure: dict[int, int]
+    """Number of places that fit all of a group and are not in it, by the first place of the group: they fit others,
+    too, or it is not known which of their calls are the same meetings."""
 
 
 def fitting(
-    calls: Sequence[Calls], are_apart: Callable[[int, int], bool], numbers: Sequence[Number | None] = ()
+    calls: Sequence[Calls], are_apart: Callable[[int, int], bool], numbers: Sequence[Known | None] = ()
 ) -> Fitting:
     """Puts endpoints together. ``are_apart``: whether two processes are known to be of different jobs. ``numbers``: of
     each endpoint, as far as they are known."""
@@ -52,8 +64,9 @@ def fitting(
         is_one = may[np.ix_(around, around)].all()
         groups[may[row].tobytes() if is_one else row].append(row)
     parts = [[places[row] for row in part] for group in groups.values() for part in _connected(group, does)]
+    unsure = {part[0]: int(may[row_of[part[0]]].sum()) - len(part) for part in parts if len(part) > 1}
     parts += [[place] for place in range(len(calls)) if place not in row_of]
-    return Fitting(sorted(parts), candidates.left_out)
+    return Fitting(sorted(parts), candidates.left_out, unsure)
 
 
 def _connected(group: Sequence[int], does: NDArray[np.bool_]) -> list[list[int]]:
@@ -75,7 +88,7 @@ class _Candidates:
     the later one begins, and which are not done before the other one begins. Those with most calls first."""
 
     def __init__(
-        self, calls: Sequence[Calls], are_apart: Callable[[int, int], bool], numbers: Sequence[Number | None]
+        self, calls: Sequence[Calls], are_apart: Callable[[int, int], bool], numbers: Sequence[Known | None]
     ) -> None:
         self._calls, self._are_apart, self._numbers = calls, are_apart, numbers or [None] * len(calls)
         self._apart: dict[tuple[int, int], bool] = {}
@@ -104,7 +117,7 @@ class _Candidates:
         if pids[0] == pids[1] or spans[one][0] > spans[other][1] or spans[other][0] > spans[one][1]:
             return False
         mine, theirs = self._numbers[one], self._numbers[other]
-        if mine and theirs and (mine.size != theirs.size or mine.rank == theirs.rank):
+        if mine and theirs and (mine.rank == theirs.rank or mine[1:] != theirs[1:]):
             return False
         if pids not in self._apart:
             self._apart[pids] = self._are_apart(*pids)

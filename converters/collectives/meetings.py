@@ -51,6 +51,14 @@ class Calls:
     for_all: NDArray[np.bool_]
     """Whether such an operation is done on a rank only when all have begun it. One with a root need not be: the root
     of a broadcast has sent what others will ask for."""
+    waits: Times | None = None
+    """Times when the rank begins to wait: later than the call, where that only begins the operation; `OPEN`: it is not
+    known to wait. None: all calls wait themselves."""
+
+    def without(self) -> Calls:
+        """The member without calls."""
+        none = self.began[:0]
+        return Calls(self.member, none, none, none, none, self.for_all[:0])
 
 
 @dataclass(frozen=True)
@@ -105,9 +113,7 @@ def meetings(calls: Sequence[Calls], *, from_start: bool, firsts: Sequence[int] 
     all calls of all members. ``firsts``: see `Communicator.firsts`."""
     import numpy as np
 
-    first = max(calls, key=lambda each: len(each.began))
-    counted = firsts or [None] * len(calls)
-    shifts = [0 if from_start else _aligned(first, *each) or 0 for each in zip(calls, counted, strict=True)]
+    shifts = [0] * len(calls) if from_start else [shift or 0 for shift in _placed(calls, firsts)]
     begin = min(shifts)
     rows = max(shift - begin + len(each.began) for shift, each in zip(shifts, calls, strict=True))
     began = np.full((rows, len(calls)), OPEN, np.int64)
@@ -120,6 +126,29 @@ def meetings(calls: Sequence[Calls], *, from_start: bool, firsts: Sequence[int] 
     told = what[np.arange(rows), came.argmax(axis=1)]
     differs = (came & (what != told[:, None])).any(axis=1)
     return Meetings(tuple(each.member for each in calls), began, ended, what, differs)
+
+
+def aligned(calls: Sequence[Calls], firsts: Sequence[int] | None = None) -> bool:
+    """Whether the calls of all members tell which of them are the same meetings. ``firsts``: see `meetings`."""
+    return None not in _placed(calls, firsts)
+
+
+def _placed(calls: Sequence[Calls], firsts: Sequence[int] | None) -> list[int | None]:
+    """Number of calls that each member begins after the one with most calls; None: nothing tells. 0 for a member
+    without calls."""
+    most = max(range(len(calls)), key=lambda place: len(calls[place].began))
+    found: list[int | None] = [None if len(each.began) else 0 for each in calls]
+    found[most], edge = 0, [(most, 0)]
+    while edge:
+        at, begin = edge.pop()
+        for place, each in enumerate(calls):
+            if found[place] is None:
+                counted = firsts[place] - firsts[at] if firsts else None
+                shift = _aligned(calls[at], each, counted)
+                if shift is not None:
+                    found[place] = begin + shift
+                    edge.append((place, begin + shift))
+    return found
 
 
 class Fit(Enum):

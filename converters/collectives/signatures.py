@@ -15,14 +15,16 @@ BEGINS_GROUP, ENDS_GROUP = "begins a group", "ends a group"
 BEGINS_CAPTURE, ENDS_CAPTURE, LAUNCHES_GRAPH = "begins a capture", "ends a capture", "launches a graph"
 ENDS, ASKS, WAITS = "ends", "asks", "waits"
 ENQUEUES, FINISHES = "enqueues", "finishes"
+COMPLETES = "completes"
 """Kinds of functions: in which all ranks of a communicator meet; between two of them; that make communicators; that
 begin and end a group of calls; that begin and end the capture of a graph, and that launch one; that end communicators;
 that ask for their state; that wait until what was enqueued is done; that hand an operation to a thread that does it;
-that this thread calls when it is done."""
+that this thread calls when it is done; that wait for operations that other calls have begun, or ask for them."""
 
 NCCL, MPI, CUDA, GLOO = "NCCL", "MPI", "CUDA", "Gloo"
 BARRIER = "barrier"
 """The only operation without data."""
+SEND, RECEIVE = "send", "receive"
 GROUPED = "grouped collective"
 """Different operations that a group launches together."""
 IN_PLACE = (-1, 1)
@@ -71,6 +73,14 @@ class Signature:
         """Whether the count is an int: what is in the upper half of a register is no part of it."""
         return self.library == MPI and not self.name.endswith(_LARGE)
 
+    tag: int = -1
+    status: int = -1
+    """Pointer to what tells from whom a message came."""
+    request: int = -1
+    """Pointer to the handle of an operation that the call only begins."""
+    requests: int = -1
+    """Pointer to the handles of operations that the call completes. If it is not the first argument, that is their
+    number."""
     work: int = -1
     """Pointer to the object of an operation that is handed over or done."""
     has_root: bool = False
@@ -86,6 +96,10 @@ def _nccl(name: str, what: str, arguments: str, kind: str = COLLECTIVE) -> Signa
 def _mpi(name: str, what: str, arguments: str, kind: str = COLLECTIVE) -> Signature:
     at = {field: i for i, field in enumerate(arguments.split()) if field != "_"}
     return Signature(f"MPI_{name}", kind, what, MPI, has_root="peer" in at, **at)
+
+
+def _completes(name: str, arguments: str) -> Signature:
+    return _mpi(name, "completion", arguments, COMPLETES)
 
 
 def _gloo(
@@ -118,8 +132,8 @@ _COLLECTIVES = (
 )
 _ALL = (
     *_COLLECTIVES,
-    _nccl("Send", "send", "_ count type peer comm stream", POINT_TO_POINT),
-    _nccl("Recv", "receive", "_ count type peer comm stream", POINT_TO_POINT),
+    _nccl("Send", SEND, "_ count type peer comm stream", POINT_TO_POINT),
+    _nccl("Recv", RECEIVE, "_ count type peer comm stream", POINT_TO_POINT),
     _nccl("GroupStart", "group", "", BEGINS_GROUP),
     _nccl("GroupEnd", "group", "", ENDS_GROUP),
     *(replace(each, name=f"{each.name}Config") for each in _COLLECTIVES if each.name != "ncclBcast"),
@@ -147,8 +161,29 @@ _ALL = (
     _mpi("Reduce_scatter", "reduce-scatter", "_ _ _ _ _ comm"),
     _mpi("Allgatherv", "all-gather", "_ _ _ _ _ _ _ comm"),
     _mpi("Barrier", BARRIER, "comm"),
-    _mpi("Send", "send", "_ count type peer _ comm", POINT_TO_POINT),
-    _mpi("Recv", "receive", "_ count type peer _ comm", POINT_TO_POINT),
+    _mpi("Iallreduce", "all-reduce", "_ _ count type _ comm request"),
+    _mpi("Ibcast", "broadcast", "_ count type peer comm request"),
+    _mpi("Ireduce", "reduce", "_ _ count type _ peer comm request"),
+    _mpi("Iallgather", "all-gather", "_ _ _ _ count type comm request"),
+    _mpi("Ialltoall", "all-to-all", "_ _ _ _ count type comm request"),
+    _mpi("Ireduce_scatter_block", "reduce-scatter", "_ _ count type _ comm request"),
+    _mpi("Igather", "gather", "own count type _ root_count root_type peer comm request"),
+    _mpi("Iscatter", "scatter", "_ root_count root_type own count type peer comm request"),
+    _mpi("Ireduce_scatter", "reduce-scatter", "_ _ _ _ _ comm request"),
+    _mpi("Iallgatherv", "all-gather", "_ _ _ _ _ _ _ comm request"),
+    _mpi("Ibarrier", BARRIER, "comm request"),
+    *(_mpi(each, SEND, "_ count type peer tag comm", POINT_TO_POINT) for each in ("Send", "Ssend", "Bsend", "Rsend")),
+    *(
+        _mpi(each, SEND, "_ count type peer tag comm request", POINT_TO_POINT)
+        for each in ("Isend", "Issend", "Ibsend", "Irsend")
+    ),
+    _mpi("Recv", RECEIVE, "_ count type peer tag comm status", POINT_TO_POINT),
+    _mpi("Irecv", RECEIVE, "_ count type peer tag comm request", POINT_TO_POINT),
+    _mpi("Sendrecv", SEND, "_ count type peer tag _ _ _ _ _ comm status", POINT_TO_POINT),
+    _completes("Wait", "requests"),
+    *(_completes(each, "_ requests") for each in ("Waitall", "Waitany", "Waitsome")),
+    _completes("Test", "requests"),
+    *(_completes(each, "_ requests") for each in ("Testall", "Testany", "Testsome")),
     _gloo("allreduce", "all-reduce"),
     _gloo("allreduce_coalesced", "all-reduce"),
     _gloo("broadcast", "broadcast", has_root=True),
@@ -181,10 +216,29 @@ _ALL = (
 _LARGE = "_c"
 """Suffix of MPI's functions whose counts have 64 bits (MPI 4.1, 2.5.8: MPI_Count)."""
 _LARGE_COUNTS = tuple(
-    replace(each, name=each.name + _LARGE) for each in _ALL if each.library == MPI and each.what != BARRIER
+    replace(each, name=each.name + _LARGE)
+    for each in _ALL
+    if each.library == MPI and each.what != BARRIER and each.kind != COMPLETES
+)
+_SECOND = Signature(
+    "second part of MPI_Sendrecv",
+    POINT_TO_POINT,
+    RECEIVE,
+    MPI,
+    count=6,
+    type=7,
+    peer=8,
+    tag=9,
+    comm=10,
+    status=11,
 )
 SIGNATURES: Mapping[str, Signature] = {each.name: each for each in (*_ALL, *_LARGE_COUNTS)}
 """All functions, by name; those of MPI's profiling interface (PMPI_…) are the same."""
+
+
+def halves(of: Signature) -> tuple[Signature, ...]:
+    """Parts of what a function of messages does: one that sends and receives has two parts."""
+    return (of, _SECOND) if of.name.removesuffix(_LARGE) == "MPI_Sendrecv" else (of,)
 
 
 def signature_of(name: str) -> Signature | None:

@@ -12,15 +12,26 @@ import numpy as np
 
 from ..facts import thresholds
 from ..facts.collective_kinds import judged
-from ..model.collectives import UNKNOWN, CollectiveKind, CollectiveRank, Collectives, Meeting, Standing
-from ..model.states import BY_BITS, STOPPED, TRACED
+from ..model.collectives import (
+    UNKNOWN,
+    CollectiveKind,
+    CollectiveRank,
+    Collectives,
+    Meeting,
+    Messages,
+    Standing,
+)
+from .between import Between
 from .communicators import Communicator, Endpoint, communicators
 from .graphs import without_captured
 from .groups import launched
 from .meetings import OPEN, Calls, Meetings, lateness, meetings
+from .messages import messages
+from .operations import Operation, operations_of
 from .queued import queued
 from .records import CallTable
-from .signatures import BARRIER, COLLECTIVE, GROUPED, NCCL, NCCL_TYPES, POINT_TO_POINT, signature_of
+from .requests import completed
+from .signatures import COLLECTIVE, NCCL, POINT_TO_POINT, signature_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,17 +39,12 @@ if TYPE_CHECKING:
     from ..model.origins import ProcessOrigin
     from ..model.scheduling import Scheduling
     from ..model.steps import Spent
-    from ..summary.steps import StepThread
 
     Times = NDArray[np.int64]
     _Spent = tuple[Spent | None, Spent | None, Spent | None]
 
 
-_INT = 0xFFFFFFFF
 _NEVER = 1 << 62
-_STOPPED = [bits for bits, state in BY_BITS.items() if state in (STOPPED, TRACED)]
-_MOST_BYTES = 1 << 63
-"""No memory has as many: whoever gave such a count has no size."""
 
 
 class Trace(NamedTuple):
@@ -70,15 +76,17 @@ class Told(NamedTuple):
     """Communicators of which one rank only is known, though there are more, or it is not known how many."""
     alone_calls: int = 0
     """Collectives of these."""
+    messages: int = 0
+    """Messages that are not joined: the ranks of their communicators are not known."""
 
 
 def told(table: CallTable, trace: Trace) -> Told:
     """Looks for communicators. With the scheduler's events, what threads do between meetings is told, too."""
-    between = _Between(trace.scheduling) if trace.scheduling is not None else None
+    between = Between(trace.scheduling) if trace.scheduling is not None else None
     if table.until is not None:
         trace = trace._replace(end=min(trace.end, table.until))
     captured = without_captured(table)
-    table = launched(captured.table)
+    table = completed(launched(captured.table))
     found = communicators(table, trace.origins)
     joined = [meetings(each.calls, from_start=each.is_whole, firsts=each.firsts) for each in found]
     behind = queued(table, found, joined)
@@ -87,12 +95,16 @@ def told(table: CallTable, trace: Trace) -> Told:
     alone = [each.members[0] for each in found if len(each.members) == 1 and each.members[0].size != 1]
     calls = [len(each.rows) for each in alone if each.rows]
     left_out = sum(not each.is_compared for each in found)
-    return Told(made, left_out, captured.calls, captured.launches, len(calls), sum(calls))
+    joined_messages = sum(len(rank.messages) for each, _ in pairs if each.messages for rank in each.members)
+    messages_left = _messages_of(table) - joined_messages
+    return Told(made, left_out, captured.calls, captured.launches, len(calls), sum(calls), messages_left)
 
 
-class _Operation(NamedTuple):
-    what: str
-    bytes: int
+def _messages_of(table: CallTable) -> int:
+    """Number of the messages of a table."""
+    known = [signature_of(name) for name in table.names]
+    numbers = [number for number, of in enumerate(known) if of and of.kind == POINT_TO_POINT]
+    return int(np.isin(table.calls["function"], numbers).sum())
 
 
 class _Joined(NamedTuple):
@@ -102,19 +114,17 @@ class _Joined(NamedTuple):
     """Meetings without the arrivals of those that stand in the queue of their stream only, see `queued`."""
 
 
-def _told(table: CallTable, joined: _Joined, trace: Trace, between: _Between | None) -> Collectives:
+def _told(table: CallTable, joined: _Joined, trace: Trace, between: Between | None) -> Collectives:
     of, found, begun = joined
-    by_number = _operations(table, of)
+    by_number = operations_of(table, of)
     operations = [by_number[number] for number in found.first().tolist()]
     whole = (found.began != OPEN).all(axis=1)
     spread = found.spread()
     waits = _waits(of, found)
-    kinds = tuple(_kinds(operations, found, waits))
+    kinds = tuple(_kinds(operations, found, waits, _begins(of, found)))
     spent = partial(between.of, of_kind=_of_kind(operations, kinds)) if between else None
-    first = next((row for member in of.members for row in member.rows), None)
-    function = signature_of(table.names[table.calls["function"][first]]) if first is not None else None
     return Collectives(
-        function.library if function else "",
+        next((member.library for member in of.members if member.library), ""),
         max(member.size for member in of.members),
         of.is_known,
         int(whole.sum()),
@@ -125,38 +135,22 @@ def _told(table: CallTable, joined: _Joined, trace: Trace, between: _Between | N
         tuple(_worst(operations, spread, found)),
         tuple(_meanwhile(table, of, _standing(by_number, of, begun, trace.end), trace, between)),
         table.lost,
+        _messages(table, of, trace, between),
+        of.unsure,
     )
 
 
-def _operations(table: CallTable, of: Communicator) -> dict[int, _Operation]:
-    """The operations by their numbers, see `Calls.what`."""
-    by_number: dict[int, _Operation] = {}
-    for member, calls in zip(of.members, of.calls, strict=True):
-        numbers, first = np.unique(calls.what, return_index=True)
-        for number, place in zip(numbers.tolist(), first.tolist(), strict=True):
-            by_number.setdefault(number, _operation(table, member.rows[place]))
-    return by_number
-
-
-def _operation(table: CallTable, row: int) -> _Operation:
-    """The operation of a row; those of a group are one, with the bytes of all."""
-    if row not in table.grouped:
-        return _of_call(table.names, table.calls[row])
-    parts = [_of_call(table.names, call) for call in table.grouped[row]]
-    (what, *others) = sorted({each.what for each in parts})
-    whole = sum(each.bytes for each in parts)
-    is_known = all(each.bytes != UNKNOWN for each in parts) and whole < _MOST_BYTES
-    return _Operation(GROUPED if others else what, whole if is_known else UNKNOWN)
-
-
-def _of_call(names: Sequence[str], call: np.void) -> _Operation:
-    of = signature_of(names[call["function"]])
-    assert of
-    if of.count < 0:
-        return _Operation(of.what, 0 if of.what == BARRIER else UNKNOWN)
-    size = NCCL_TYPES.get(int(call["arguments"][of.type]) & _INT, ("", 0))[1] if of.library == NCCL else 0
-    whole = int(call["arguments"][of.count]) * size
-    return _Operation(of.what, whole if size and whole < _MOST_BYTES else UNKNOWN)
+def _messages(table: CallTable, of: Communicator, trace: Trace, between: Between | None) -> Messages | None:
+    """Messages of the ranks, and what their threads do between them."""
+    joined = messages(table, of, trace.end)
+    if joined is None:
+        return None
+    threads = [_thread(table, member.messages) for member in of.members]
+    spent = [
+        between.calls(thread, (calls, sent)) if between else None
+        for thread, calls, sent in zip(threads, of.calls, of.messages, strict=True)
+    ]
+    return Messages(tuple(joined.pairs), tuple(spent), joined.any_source, joined.unseen)
 
 
 def _ranks(
@@ -166,11 +160,11 @@ def _ranks(
     trace: Trace,
     between: Callable[[int, Calls, Meetings, int], _Spent] | None,
 ) -> Iterator[CollectiveRank]:
-    """``between``: see `_Between.of`."""
+    """``between``: see `Between.of`."""
     of, found, _ = joined
     late, waited = lateness(found), waits.sum(axis=0)
     for column, member in enumerate(of.members):
-        thread = _thread(table, member.rows)
+        thread = _thread(table, member.rows or member.messages)
         spent = between(thread, of.calls[column], found, column) if between else (None, None, None)
         yield CollectiveRank(
             member.rank,
@@ -201,8 +195,19 @@ def _waits(of: Communicator, found: Meetings) -> Times:
         if member.library != NCCL:
             ended = found.ended[:, column]
             until[:, column] = np.minimum(until[:, column], np.where(ended == OPEN, _NEVER, ended))
-    waits: Times = np.where(whole[:, None], np.maximum(until - found.began, 0), 0)
+    waits: Times = np.where(whole[:, None], np.maximum(until - _begins(of, found), 0), 0)
     return waits
+
+
+def _begins(of: Communicator, found: Meetings) -> Times:
+    """Times when ranks begin to wait in each meeting, a column for each: when they come, or later, where the call only
+    begins the operation and another one waits for it."""
+    begins: Times = found.began.copy()
+    for column, calls in enumerate(of.calls):
+        if calls.waits is not None:
+            begin = found.begin(column)
+            begins[begin : begin + len(calls.waits), column] = np.where(calls.waits == OPEN, _NEVER, calls.waits)
+    return begins
 
 
 def _caused(found: Meetings, waits: Times) -> Times:
@@ -219,15 +224,17 @@ def _alike(waits: Times) -> int:
     return round(float(each.sum()) ** 2 / squares) if squares else 0
 
 
-def _kinds(operations: Sequence[_Operation], found: Meetings, waits: Times) -> Iterator[CollectiveKind]:
+def _kinds(operations: Sequence[Operation], found: Meetings, waits: Times, begins: Times) -> Iterator[CollectiveKind]:
+    """``begins``: see `_begins`."""
     spread = found.spread()
-    rows: dict[_Operation, list[int]] = {}
+    rows: dict[Operation, list[int]] = {}
     for row in np.flatnonzero(spread != OPEN).tolist():
         rows.setdefault(operations[row], []).append(row)
     totals = {operation: int(spread[of].sum()) for operation, of in rows.items()}
     for operation in sorted(rows, key=lambda each: (-totals[each], each))[: thresholds.KINDS_KEPT]:
         mine = replace(found, **{name: getattr(found, name)[rows[operation]] for name in _BY_MEETING})
         late, spreads = lateness(mine), mine.spread()
+        is_later = bool((begins[rows[operation]] != mine.began).any())  # who waits later does not see when it is done
         yield CollectiveKind(
             *operation,
             late.number,
@@ -237,7 +244,7 @@ def _kinds(operations: Sequence[_Operation], found: Meetings, waits: Times) -> I
             tuple(late.last.tolist()),
             tuple(map(round, late.median.tolist())),
             tuple(waits[rows[operation]].sum(axis=0).tolist()),
-            _took(mine),
+            UNKNOWN if is_later else _took(mine),
             tuple(_caused(mine, waits[rows[operation]]).tolist()),
             _alike(waits[rows[operation]]),
         )
@@ -256,7 +263,7 @@ _BY_MEETING = ("began", "ended", "what", "differs")
 """Fields of `Meetings` with a row for each."""
 
 
-def _of_kind(operations: Sequence[_Operation], kinds: Sequence[CollectiveKind]) -> NDArray[np.bool_] | None:
+def _of_kind(operations: Sequence[Operation], kinds: Sequence[CollectiveKind]) -> NDArray[np.bool_] | None:
     """Whether each meeting is of the operation by which the ranks are judged; None: all of them are."""
     kind = judged(kinds)
     if kind is None or len(kinds) < 2:
@@ -264,7 +271,7 @@ def _of_kind(operations: Sequence[_Operation], kinds: Sequence[CollectiveKind]) 
     return np.array([each == (kind.what, kind.bytes) for each in operations], bool)
 
 
-def _worst(operations: Sequence[_Operation], spread: Times, found: Meetings) -> Iterator[Meeting]:
+def _worst(operations: Sequence[Operation], spread: Times, found: Meetings) -> Iterator[Meeting]:
     for row in np.argsort(-spread, kind="stable")[: thresholds.WORST_MEETINGS].tolist():
         if spread[row] != OPEN:
             what, size = operations[row]
@@ -282,7 +289,7 @@ def _without(of: Communicator, found: Meetings, behind: Collection[int]) -> Meet
     return replace(found, began=began)
 
 
-def _standing(by_number: Mapping[int, _Operation], of: Communicator, found: Meetings, end: int) -> tuple[Standing, ...]:
+def _standing(by_number: Mapping[int, Operation], of: Communicator, found: Meetings, end: int) -> tuple[Standing, ...]:
     """Places of all ranks, if a meeting lacks ranks, or ranks call different operations in it, for much longer than any
     meeting before took."""
     came, fails = found.began != OPEN, found.fails()
@@ -299,7 +306,7 @@ def _standing(by_number: Mapping[int, _Operation], of: Communicator, found: Meet
     return standing if any(each.what for each in standing) else ()
 
 
-def _stands(by_number: Mapping[int, _Operation], of: Communicator, found: Meetings, column: int, row: int) -> Standing:
+def _stands(by_number: Mapping[int, Operation], of: Communicator, found: Meetings, column: int, row: int) -> Standing:
     """Place of one rank. ``row``: the meeting that fails. Who has called it is in it, unless the call waits itself and
     has ended: then the rank is in the last one that it called, or in none."""
     pid = found.members[column].pid
@@ -317,7 +324,7 @@ def _stands(by_number: Mapping[int, _Operation], of: Communicator, found: Meetin
 
 
 def _meanwhile(
-    table: CallTable, of: Communicator, standing: Sequence[Standing], trace: Trace, between: _Between | None
+    table: CallTable, of: Communicator, standing: Sequence[Standing], trace: Trace, between: Between | None
 ) -> Iterator[Standing]:
     """Adds what those do who have not come."""
     for column, each in enumerate(standing):
@@ -346,53 +353,3 @@ def _elsewhere(table: CallTable, member: Endpoint) -> str:
         if of and of.kind == COLLECTIVE:
             return f"{of.name} of another communicator"
     return ""
-
-
-class _Between:
-    """Times of threads from the end of a meeting to their next arrival."""
-
-    def __init__(self, scheduling: Scheduling) -> None:
-        from ..model.scheduling import Threads
-        from ..model.thread_clocks import ThreadClocks
-        from ..summary.steps import StepPlaces
-
-        self._scheduling, self._clocks = scheduling, ThreadClocks(scheduling)
-        self._threads, self._places = Threads(scheduling.threads), StepPlaces(scheduling)
-
-    def of(self, tid: int, calls: Calls, found: Meetings, column: int, of_kind: NDArray[np.bool_] | None) -> _Spent:
-        """Times before all meetings but the first; of ``of_kind``, or of all, before those to which this member came
-        last; and before all ``of_kind``, None if it is."""
-        whole = (found.began != OPEN).all(axis=1)
-        nexts = np.flatnonzero(whole[1:] & whole[:-1]) + 1
-        if not len(nexts):
-            return None, None, None
-        begin = int(np.flatnonzero(found.began[:, column] != OPEN)[0])
-        done = np.where(calls.done == OPEN, calls.ended, calls.done)[nexts - 1 - begin]
-        arrivals = found.began[nexts, column]
-        thread = self._thread(tid, arrivals[:1])
-        if thread is None:
-            return None, None, None
-        fit = (done >= 0) & (done <= arrivals)
-        mine = fit if of_kind is None else fit & of_kind[nexts]
-        last = mine & (found.last()[nexts] == column)
-        before = None if of_kind is None else thread.spent(done[mine], arrivals[mine])
-        return thread.spent(done[fit], arrivals[fit]), thread.spent(done[last], arrivals[last]), before
-
-    def since(self, tid: int, begin: int, end: int) -> Spent | None:
-        """Times of a thread from then on; None if it is not known."""
-        window = np.array([[begin], [end]])
-        thread = self._thread(tid, window[0])
-        return thread.spent(*window) if thread else None
-
-    def stopped(self, tid: int, begin: int, end: int) -> int:
-        """ns for which a thread is stopped in that time."""
-        blocked = self._scheduling.blocked
-        mine = blocked[(blocked["tid"] == tid) & np.isin(blocked["state"], _STOPPED)]
-        ends = np.where(mine["end"] == OPEN, end, mine["end"])
-        return int(np.maximum(np.minimum(ends, end) - np.maximum(mine["begin"], begin), 0).sum())
-
-    def _thread(self, tid: int, time: Times) -> StepThread | None:
-        from ..summary.steps import StepThread
-
-        (row,) = self._threads.rows(np.array([tid]), time).tolist()
-        return StepThread(self._scheduling, self._clocks, self._places, row) if row >= 0 else None

@@ -118,6 +118,41 @@ class Watched:
 
 
 @dataclass(frozen=True, slots=True)
+class MessagePair:
+    """Messages from one rank of a communicator to another one. Times in ns."""
+
+    sender: int
+    """Place among the ranks."""
+    receiver: int
+    messages: int
+    """Messages of which both the send and the receive are known."""
+    bytes: int
+    """Sum over these; `UNKNOWN` if that of one is."""
+    waits: int
+    """Messages of these that the receiver waited for: it came first."""
+    receiver_waited: int
+    """Time for which it waited until these were sent, and for one that has not been sent yet."""
+    sender_waited: int
+    """Time for which the sender waited until the receiver came, where a send waits for that."""
+    unjoined: int = 0
+    """Sends or receives, whichever are more, of which the other part is not known, though there may be one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """Messages between the ranks of a communicator."""
+
+    pairs: tuple[MessagePair, ...]
+    """Pairs of ranks, those of most waits first."""
+    between: tuple[Spent | None, ...]
+    """Times of each rank's thread from the end of each of its calls to its next message; None: not known."""
+    any_source: int = 0
+    """Receives of which it is not known whose message they took: they asked for that of any rank."""
+    unseen: int = 0
+    """Messages with ranks that were not seen here."""
+
+
+@dataclass(frozen=True, slots=True)
 class Collectives:
     """One communicator. Ranks are in their order, or, if that is not known, in that of their process ids."""
 
@@ -142,3 +177,7 @@ class Collectives:
     """One for each rank, if some are in a collective to which others did not come; empty otherwise."""
     lost: int = 0
     """Calls that could not be kept, of all communicators."""
+    messages: Messages | None = None
+    """None: there are none, or the numbers of the ranks are not known; or in a capture of an earlier version."""
+    unsure: int = 0
+    """Other ranks that may be of this communicator: their calls fit, but those of others, too."""

@@ -30,22 +30,23 @@ def late_rank(found: LateRank) -> str:
         )
     if found.caused:
         text = (
-            f"{_rank(found.late, found.number)} is the one for which the others wait in {meetings}: it comes last to "
+            f"{rank_of(found.late, found.number)} is the one for which the others wait in {meetings}: it comes last to "
         )
         text += f"{share(found.last, number)} of them, for {share(found.caused, found.waited)} of the time that the "
-        return f"{text}ranks wait for each other{_why(found.excess, len(of.ranks) - 1)}."
-    text = f"{_rank(found.late, found.number)} comes {duration(found.by)} late (median) to "
+        return f"{text}ranks wait for each other{why(found.excess, len(of.ranks) - 1)}."
+    text = f"{rank_of(found.late, found.number)} comes {duration(found.by)} late (median) to "
     text += f"{share(found.last, number)} of {meetings}"
-    return f"{text}{_why(found.excess, len(of.ranks) - 1)}."
+    return f"{text}{why(found.excess, len(of.ranks) - 1)}."
 
 
-def _rank(late: CollectiveRank, number: int) -> str:
+def rank_of(late: CollectiveRank, number: int) -> str:
     """``Rank 3 of train (pid 4711)``; without its number, ``train (pid 4711)``."""
     named = f"{late.process} (pid {kernel_id(late.pid)})"
     return f"Rank {number} of {named}" if number != UNKNOWN else named
 
 
-def _why(excess: Excess | None, others: int) -> str:
+def why(excess: Excess | None, others: int) -> str:
+    """``: before, it is blocked in load → read for 38.0 ms more than the other 7``; "" if that is not known."""
     if excess is None or excess.more <= 0:
         return ""
     than = f"the other {count(others)}" if others > 1 else "the other one"
@@ -82,7 +83,7 @@ def stands_still(of: Collectives) -> str:
     text += f"{count(alike[_key(first)])} of {count(len(of.ranks))} are in it"
     pairs = zip(of.ranks, of.standing, strict=True)
     others = [(rank, each) for rank, each in pairs if not each.what or _key(each) != _key(first)]
-    rest = [f"{_who(rank)} {_instead(each, first)}" for rank, each in others[: thresholds.RANKS_OUTSIDE]]
+    rest = [f"{who(rank)} {_instead(each, first)}" for rank, each in others[: thresholds.RANKS_OUTSIDE]]
     more = len(others) - len(rest)
     rest += [f"nor {'is' if more == 1 else 'are'} {plural(more, 'other')}"] if more > 0 else []
     return f"{text}; {'; '.join(rest)}." if rest else f"{text}."
@@ -106,8 +107,8 @@ def crossed(one: Collectives, other: Collectives) -> str:
 
 def _inside_of(inside: Sequence[tuple[CollectiveRank, Standing]]) -> str:
     first = inside[0][1]
-    who = listed([_who(rank) for rank, _ in inside])
-    return f"{who} {'is' if len(inside) == 1 else 'are'} in {first.what} {first.number}"
+    ranks = listed([who(rank) for rank, _ in inside])
+    return f"{ranks} {'is' if len(inside) == 1 else 'are'} in {first.what} {first.number}"
 
 
 def _key(each: Standing) -> tuple[str, int, int]:
@@ -118,7 +119,8 @@ def _bytes(each: Standing) -> str:
     return f" ({size(each.bytes)})" if each.bytes > 0 else ""
 
 
-def _who(rank: CollectiveRank) -> str:
+def who(rank: CollectiveRank) -> str:
+    """``rank 3 (pid 4711)``"""
     pid = kernel_id(rank.pid)
     return f"rank {rank.rank} (pid {pid})" if rank.rank != UNKNOWN else f"pid {pid}"
 

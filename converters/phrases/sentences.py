@@ -29,6 +29,7 @@ from ..rules import (
     held_up,
     herd,
     idle,
+    late_messages,
     late_rank,
     longest,
     polling,
@@ -54,7 +55,7 @@ from ..rules.reclaim import Reclaim
 from ..rules.straggler import Straggler
 from ..rules.stuck_ranks import StuckRanks
 from ..rules.verdict import GPU, Verdict
-from . import collectives, cores, file_locks, gil, jobs, locks
+from . import collectives, cores, file_locks, gil, jobs, locks, messages
 from .connections import network
 from .ends_with import ends_with
 from .pools import pools
@@ -355,6 +356,11 @@ def _late_rank(verdict: Verdict) -> str:
     return collectives.late_rank(verdict.detail)
 
 
+def _late_messages(sentences: Sentences, verdict: Verdict) -> str:
+    assert isinstance(verdict.detail, late_messages.LateMessages)
+    return messages.late_messages(verdict.detail, sentences.duration)
+
+
 def _stuck_ranks(sentences: Sentences, verdict: Verdict) -> str:
     assert isinstance(verdict.detail, StuckRanks)
     return told_as_stuck(verdict.detail, sentences.duration)
@@ -385,6 +391,7 @@ _BY_RULE: dict[str, Callable[[Sentences, Verdict], str]] = {
     processes_anew.RULE: lambda _, verdict: _processes_anew(verdict),
     slow_step.RULE: lambda _, verdict: _slow_steps(verdict),
     late_rank.RULE: lambda _, verdict: _late_rank(verdict),
+    late_messages.RULE: _late_messages,
     stuck_ranks.RULE: _stuck_ranks,
     turns.RULE: Sentences.turns,
     unclear.RULE: Sentences.unclear,

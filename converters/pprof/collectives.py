@@ -5,18 +5,29 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from ..model.collectives import UNKNOWN, CollectiveKind, CollectiveRank, Collectives, Meeting, Standing
+from ..model.collectives import (
+    UNKNOWN,
+    CollectiveKind,
+    CollectiveRank,
+    Collectives,
+    Meeting,
+    MessagePair,
+    Messages,
+    Standing,
+)
 from .steps import decoded_spent
 
 _MOST = 1 << 63
 _MOST_ENTRIES = 1 << 16
 _SIGNED = frozenset(("late", "lateness"))
 _MAY_BE_UNKNOWN = frozenset(("rank", "size", "bytes", "since", "took"))
+_PLAIN = ("library", "size", "meetings", "spread", "deviation", "lost", "unsure")
 _BY_RANK = ("last", "lateness", "waited")
 _LATER = {
     CollectiveKind: (*_BY_RANK, "took", "caused", "alike"),
     CollectiveRank: ("before",),
     Standing: ("has_ended", "meanwhile", "stopped", "elsewhere"),
+    Collectives: ("messages", "unsure"),
 }
 """Fields that captures of an earlier version lack."""
 _TEXTS = frozenset(("process", "what", "library", "elsewhere"))
@@ -34,9 +45,35 @@ def decoded(entry: Any) -> Collectives:
         raise ValueError("ranks of collectives")
     if standing and [each.pid for each in standing] != [each.pid for each in ranks]:
         raise ValueError("ranks of collectives")
-    plain = {name: _plain(name, parts[name]) for name in ("library", "size", "meetings", "spread", "deviation", "lost")}
+    messages = None if parts.get("messages") is None else _messages(parts["messages"], len(ranks))
+    parts.setdefault("unsure", 0)
+    plain = {name: _plain(name, parts[name]) for name in _PLAIN}
     kinds = tuple(_kind(each, len(ranks)) for each in _entries(parts["kinds"]))
-    return Collectives(**plain, is_known=parts["is_known"], ranks=ranks, kinds=kinds, worst=worst, standing=standing)
+    return Collectives(
+        **plain,
+        is_known=parts["is_known"],
+        ranks=ranks,
+        kinds=kinds,
+        worst=worst,
+        standing=standing,
+        messages=messages,
+    )
+
+
+def _messages(entry: Any, ranks: int) -> Messages:
+    parts = _fields(Messages, entry)
+    pairs = tuple(_pair(each, ranks) for each in _entries(parts.pop("pairs")))
+    between = tuple(None if each is None else decoded_spent(each) for each in _entries(parts.pop("between")))
+    if len(between) != ranks:
+        raise ValueError("ranks of collectives")
+    return Messages(pairs, between, **{name: _plain(name, value) for name, value in parts.items()})
+
+
+def _pair(entry: Any, ranks: int) -> MessagePair:
+    found = MessagePair(**{name: _plain(name, value) for name, value in _fields(MessagePair, entry).items()})
+    if max(found.sender, found.receiver) >= ranks:
+        raise ValueError("ranks of collectives")
+    return found
 
 
 def _rank(entry: Any) -> CollectiveRank:

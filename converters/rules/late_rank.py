@@ -207,6 +207,12 @@ def _between(of: Collectives, late: CollectiveRank) -> tuple[Spent | None, list[
 def _excess(facts: Facts, of: Collectives, late: CollectiveRank) -> Excess | None:
     """The largest of what the late rank does for longer than the others."""
     mine, others = _between(of, late)
+    return excess_of(facts, late, mine, others)
+
+
+def excess_of(facts: Facts, late: CollectiveRank, mine: Spent | None, others: list[Spent]) -> Excess | None:
+    """The largest of what a rank does for longer than the median of others; None if that is not known. ``mine``: its
+    times."""
     if not mine or not mine.count or not others:
         return None
     found = max(_parts(mine, others, _for_gil(facts, late)), key=lambda each: each.more, default=None)

@@ -22,6 +22,7 @@ from . import (
     held_up,
     holder,
     idle,
+    late_messages,
     late_rank,
     longest,
     near,
@@ -92,7 +93,7 @@ def judge(facts: Facts) -> Judgement:
     first = ranked[0] if ranked else None
     equal = near.as_much(first, ranked[1:]) if first else None
     second = equal or (_second(first, ranked[1:]) if first else None)
-    steps = tuple(_of(found, slow_step.RULE, late_rank.RULE))
+    steps = tuple(_of(found, slow_step.RULE, late_rank.RULE, late_messages.RULE))
     blamed = tuple(_about_first(_of(found, *_BLAMED), first, facts))
     return Judgement(tuple(ranked), first, second, blamed, tuple(still_), steps, equal is not None)
 
@@ -116,7 +117,7 @@ def _adds(late: Verdict, first: Verdict | None) -> bool:
 
 
 def _ranked(verdicts: Verdicts) -> Verdicts:
-    apart = (slow_step.RULE, late_rank.RULE, still.RULE, *_BLAMED)
+    apart = (slow_step.RULE, late_rank.RULE, late_messages.RULE, still.RULE, *_BLAMED)
     return sorted((each for each in verdicts if each.rule not in apart and not each.is_told), key=_importance)
 
 

@@ -18,6 +18,7 @@ from . import (
     herd,
     holder,
     idle,
+    late_messages,
     late_rank,
     polling,
     pool_anew,
@@ -40,6 +41,7 @@ RULES: dict[str, Find] = {
     for module in (
         slow_step,
         late_rank,
+        late_messages,
         deadlock,
         stuck_ranks,
         all_wait,

@@ -18,6 +18,7 @@ POLLING, UNCLEAR, IDLE = "polling", "unclear", "idle"
 PROCESSES_ANEW = "processes-anew"
 NETWORK = "network"
 SLOW_LOADER, SLOW_STEP, LATE_RANK = "slow-loader", "slow-step", "late-rank"
+LATE_MESSAGES = "late-messages"
 KINDS = {
     DEADLOCK: "threads that hold locks of each other, and never move",
     LOCK: "waits for a lock of the program or of the kernel",
@@ -35,6 +36,7 @@ KINDS = {
     SLOW_LOADER: "waits for the next batch of its loader of data",
     SLOW_STEP: "some steps of a loop take much longer than the others",
     LATE_RANK: "ranks come late to collectives, in which all others wait for them",
+    LATE_MESSAGES: "a rank comes late to messages, for which others wait",
     CHILD: "waits for a process to end",
     THREAD: "waits for another thread of the process",
     EVENTS: "waits for one of several events",

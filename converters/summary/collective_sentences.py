@@ -10,7 +10,7 @@ from typing import Any
 from ..base.text import json_text
 from ..facts import thresholds
 from ..facts.identity import kernel_id
-from ..model.collectives import UNKNOWN, Collectives
+from ..model.collectives import UNKNOWN, Collectives, Messages
 from ..model.steps import Spent
 from ..phrases.collectives import crossed, stands_still
 from .step_sentences import spent_json
@@ -86,6 +86,29 @@ def collectives_json(of: Collectives) -> dict[str, Any]:
             }
             for each in of.standing
         ],
+        "unsure": of.unsure,
+        **({"messages": _messages(of.messages)} if of.messages else {}),
+    }
+
+
+def _messages(of: Messages) -> dict[str, Any]:
+    return {
+        "pairs": [
+            {
+                "sender": each.sender,
+                "receiver": each.receiver,
+                "messages": each.messages,
+                "bytes": _or_null(each.bytes),
+                "waits": each.waits,
+                "receiver_waited_ns": each.receiver_waited,
+                "sender_waited_ns": each.sender_waited,
+                "unjoined": each.unjoined,
+            }
+            for each in of.pairs
+        ],
+        "between": list(map(_spent, of.between)),
+        "any_source": of.any_source,
+        "unseen": of.unseen,
     }
 
 

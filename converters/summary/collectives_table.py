@@ -11,6 +11,7 @@ from ..facts import thresholds
 from ..facts.identity import kernel_id
 from ..model.collectives import UNKNOWN, CollectiveKind, CollectiveRank, Collectives, Standing
 from ..phrases.collectives import does, kind_text
+from ..phrases.messages import exchanged
 from .tables import table
 
 if TYPE_CHECKING:
@@ -26,12 +27,19 @@ def met_in(of: Collectives) -> str:
     """``4 ranks met in 812 × all-reduce (256 MiB) at 1.2 GiB/s``. Names are unescaped (hostile)."""
     kinds = ", ".join(map(_kind, of.kinds[: thresholds.KINDS_SHOWN]))
     whole = f" of {of.size}" if of.size not in (UNKNOWN, len(of.ranks)) else ""
-    return f"{plural(len(of.ranks), 'rank')}{whole} met in {kinds or 'nothing'}"
+    sent = exchanged(of.messages)
+    ranks = f"{plural(len(of.ranks), 'rank')}{whole}"
+    if sent and not kinds:
+        return f"{ranks} sent {sent}"
+    return f"{ranks} met in {kinds or 'nothing'}{'; they sent ' if sent else ''}{sent}"
 
 
 def known_by(of: Collectives) -> str:
     """Words to follow that, if nothing but the calls tells which ranks meet; else ""."""
-    return "" if of.is_known else "; which ranks meet is known by their calls only"
+    if of.is_known:
+        return ""
+    also = f"; {plural(of.unsure, 'other rank')} may meet there, too" if of.unsure else ""
+    return f"; which ranks meet is known by their calls only{also}"
 
 
 def _ranks(of: Collectives, top: int) -> Table:

@@ -33,7 +33,7 @@ from ..model.states import BLOCKED, RUNNABLE
 from ..phrases.gil import gil_sentence
 from ..phrases.remarks import word
 from ..phrases.sentences import Sentences, all_of_cores
-from ..rules import gil_main, late_rank, stuck_ranks
+from ..rules import gil_main, late_messages, late_rank, stuck_ranks
 from ..rules.ranking import Judgement, judge
 from .answer import answer, with_blame
 from .call_ioctl_sentence import call_ioctl_sentence
@@ -385,4 +385,4 @@ def _times(threads: list[ThreadTimes]) -> Times:
 
 
 def _late_ranks(facts: Facts, judgement: Judgement) -> list[str]:
-    return [Sentences(facts).of(each) for each in judgement.steps if each.rule == late_rank.RULE]
+    return [Sentences(facts).of(each) for each in judgement.steps if each.rule in (late_rank.RULE, late_messages.RULE)]

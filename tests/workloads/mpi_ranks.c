@@ -8,6 +8,15 @@
  *	tight		no compute(): all are in MPI_Allreduce nearly all the time
  *	late		rank LATE sleeps 8 ms more in load_batch() before each step
  *	pauses		it sleeps 2 s there before each step
+ *	requests	even, but MPI_Iallreduce is called before compute(), and MPI_Wait after it; rank LATE calls
+ *			load_batch() before
+ *	tests		so, with MPI_Testall until all is done instead of MPI_Wait
+ *	pipe		no all-reduces: each rank receives a message from the one before, calls compute(), and sends it to
+ *			the next one; rank LATE calls load_batch(), too
+ *	pipes		so, with MPI_Irecv, MPI_Isend and MPI_Waitall
+ *	ring		each rank sends to the next one and receives from the one before by MPI_Sendrecv; rank LATE calls
+ *			load_batch() before
+ *	any		all others send to rank 0, which receives from any of them
  *	missing		in the middle, rank LATE never comes: it sleeps in forgets()
  *	other		in the middle, rank LATE asks for a broadcast
  *	dead		in the middle, rank LATE ends (mpirun --enable-recovery lets the others live)
@@ -97,9 +106,98 @@ static NAMED void all_reduce(long step)
 	KEEP_FRAME();
 }
 
+/* Begins an all-reduce before the work of the step, and waits for it behind it. */
+static NAMED void overlap(long step)
+{
+	MPI_Request request;
+	int done = 0;
+
+	times[2 * step] = clock_ns(CLOCK_MONOTONIC);
+	must(MPI_Iallreduce(values, sums, FLOATS, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request));
+	compute();
+	if (is_case("requests"))
+		must(MPI_Wait(&request, MPI_STATUS_IGNORE));
+	while (is_case("tests") && !done)
+		must(MPI_Testall(1, &request, &done, MPI_STATUSES_IGNORE));
+	times[2 * step + 1] = clock_ns(CLOCK_MONOTONIC);
+	KEEP_FRAME();
+}
+
+static void work(void)
+{
+	compute();
+	if (rank == LATE)
+		load_batch();
+}
+
+static NAMED void stage(void)
+{
+	MPI_Request requests[2] = { MPI_REQUEST_NULL, MPI_REQUEST_NULL };
+
+	if (is_case("pipes")) {
+		if (rank > 0)
+			must(MPI_Irecv(sums, FLOATS, MPI_FLOAT, rank - 1, 7, MPI_COMM_WORLD, &requests[0]));
+		must(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+		work();
+		if (rank < ranks - 1)
+			must(MPI_Isend(values, FLOATS, MPI_FLOAT, rank + 1, 7, MPI_COMM_WORLD, &requests[1]));
+		must(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+		return;
+	}
+	if (rank > 0)
+		must(MPI_Recv(sums, FLOATS, MPI_FLOAT, rank - 1, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+	work();
+	if (rank < ranks - 1)
+		must(MPI_Send(values, FLOATS, MPI_FLOAT, rank + 1, 7, MPI_COMM_WORLD));
+	KEEP_FRAME();
+}
+
+static NAMED void ring(void)
+{
+	int next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
+
+	work();
+	must(MPI_Sendrecv(values, FLOATS, MPI_FLOAT, next, 7, sums, FLOATS, MPI_FLOAT, before, 7, MPI_COMM_WORLD,
+			  MPI_STATUS_IGNORE));
+	KEEP_FRAME();
+}
+
+static NAMED void from_any(void)
+{
+	MPI_Status status;
+
+	work();
+	if (rank)
+		must(MPI_Send(values, FLOATS, MPI_FLOAT, 0, rank, MPI_COMM_WORLD));
+	for (int i = 1; !rank && i < ranks; i++)
+		must(MPI_Recv(sums, FLOATS, MPI_FLOAT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &status));
+	KEEP_FRAME();
+}
+
+/* A step without all_reduce(). */
+static bool is_other(long step)
+{
+	if (is_case("requests") || is_case("tests")) {
+		if (rank == LATE)
+			load_batch();
+		overlap(step);
+	} else if (is_case("pipe") || is_case("pipes")) {
+		stage();
+	} else if (is_case("ring")) {
+		ring();
+	} else if (is_case("any")) {
+		from_any();
+	} else {
+		return false;
+	}
+	return true;
+}
+
 static NAMED void train(void)
 {
 	for (long step = 0; step < calls; step++) {
+		if (is_other(step))
+			continue;
 		if (!is_case("tight"))
 			compute();
 		if (rank == LATE && (is_case("late") || is_case("pauses")))

@@ -7,12 +7,14 @@ import os
 import re
 from dataclasses import dataclass
 
-from ...converters.collectives.signatures import CUDA, ENQUEUES, GLOO, MAKES, signature_of
+from ...converters.collectives.signatures import COMPLETES, CUDA, ENQUEUES, GLOO, signature_of
 from . import cuda, gloo
 from .wanted import Wanted, is_safe
 
-_ARGUMENTS, _MADE_FIRST, _MADE_FOURTH, _MADE_SECOND = 1 << 34, 1 << 35, 1 << 36, 1 << 37
-"""COOKIE_ARGUMENTS, COOKIE_MADE_FIRST, COOKIE_MADE_FOURTH and COOKIE_MADE_SECOND of bpf/include/call_cookie.h."""
+_ARGUMENTS, _MADE_SECOND, _IF_CHANGED = 1 << 34, 1 << 37, 1 << 44
+"""COOKIE_ARGUMENTS, COOKIE_MADE_SECOND and COOKIE_IF_CHANGED of bpf/include/call_cookie.h."""
+_MADE, _REQUESTS = 38, 42
+"""First bits of its COOKIE_MADE and COOKIE_REQUESTS."""
 _LIBRARY = re.compile(r"lib(nccl|rccl|mpi|mpich|torch_cuda|torch_hip)([-_.][-\w.]*)?\.so([.\d]*)")
 """Files with NCCL's functions, its own and those that it is linked into, and with MPI's. For Gloo's, see `gloo`."""
 
@@ -24,8 +26,9 @@ def cookie(name: str) -> int:
         return 0
     if of.library == GLOO:
         return _ARGUMENTS | (_MADE_SECOND if of.kind == ENQUEUES else 0)
-    made = {0: _MADE_FIRST, 3: _MADE_FOURTH}.get(of.made, 0) if of.kind == MAKES else 0
-    return _ARGUMENTS | made
+    if of.kind == COMPLETES:
+        return _ARGUMENTS | (of.requests + 1) << _REQUESTS | (0 if "Wait" in of.name else _IF_CHANGED)
+    return _ARGUMENTS | (max(of.made, of.request, of.status) + 1) << _MADE
 
 
 def is_library(name: str) -> bool:

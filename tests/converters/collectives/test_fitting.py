@@ -58,6 +58,35 @@ def test_two_who_fit_the_same_two_may_be_of_either() -> None:
     assert found(*early, *late) == []
 
 
+def unsure(*calls: Calls) -> dict[tuple[int, ...], int]:
+    """Ranks that may be of each group, too, by the processes of the group."""
+    told = fitting(calls, lambda *_: False)
+    return {
+        tuple(calls[place].member.pid for place in group): told.unsure[group[0]]
+        for group in told.groups
+        if len(group) > 1
+    }
+
+
+def barriers(pid: int, comm: int, *begins: int, took: int = 10) -> Calls:
+    """Barriers that begin at these ms, and are done ``took`` ms later."""
+    began = np.array(begins, np.int64) * MS
+    none = np.ones(len(began), bool)
+    return Calls(Member(pid, comm), began, began + took * MS, np.ones(len(began), np.int64), began + took * MS, none)
+
+
+def test_two_communicators_with_barriers_alone() -> None:
+    """Ranks 10 and 11 call them in another order than rank 12, by two threads each. If the calls of one of rank 12's
+    fit those of the other communicator, too, it is in no group, and ranks that are in one know that it may be."""
+    ones = [barriers(pid, 1, 0, 100, 200, 300, 400) for pid in (10, 11)]
+    others = [barriers(pid, 2, 50, 150, 250, 350, 450) for pid in (10, 11)]
+    third = barriers(12, 1, 5, 105, 205, 305, 405), barriers(12, 2, 55, 155, 255, 355, 455)
+    assert unsure(*ones, *others, *third) == {(10, 11, 12): 0}
+    # It comes early to the first one, and waits until the second one has begun.
+    early = barriers(12, 1, 0, 100, 200, 300, 400, took=60)
+    assert unsure(*ones, *others, early, third[1]) == {(10, 11): 1}
+
+
 def test_ranks_of_different_jobs() -> None:
     apart = frozenset(frozenset((one, other)) for one in (10, 11) for other in (20, 21))
     assert found(*JOB, *BEHIND, apart=apart) == [[10, 11], [20, 21]]
@@ -98,8 +127,8 @@ def left_out(limit: str, number: int, monkeypatch: pytest.MonkeyPatch) -> Fittin
 
 @pytest.mark.parametrize("limit", ["PAIRS_FIT", "COMMUNICATORS_FIT"])
 def test_of_too_many_those_with_fewest_calls_are_left_out(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert left_out(limit, 3, monkeypatch) == ([[0, 1, 2]], frozenset())
-    assert left_out(limit, 2, monkeypatch) == ([[0], [1, 2]], {0})
+    assert left_out(limit, 3, monkeypatch) == ([[0, 1, 2]], frozenset(), {0: 0})
+    assert left_out(limit, 2, monkeypatch) == ([[0], [1, 2]], {0}, {1: 0})
 
 
 def test_many_are_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,7 +111,7 @@ MADE, REDUCE = range(len(NAMES))
 def table(ranks_of: dict[int, Number], *, made: bool = False, calls: int = 1) -> CallTable:
     """All-reduces of processes, with the numbers in their memory, or with the call that has made their groups."""
     rows = [(0, pid, MADE, (GROUP, 1, *number)) for pid, number in ranks_of.items()] if made else []
-    rows += [(10 + step, pid, REDUCE, (1, GROUP, 0, 0)) for step in range(calls) for pid in ranks_of]
+    rows += [(10 + 10 * step, pid, REDUCE, (1, GROUP, 0, 0)) for step in range(calls) for pid in ranks_of]
     found = np.zeros(len(rows), np.dtype(list(FIELDS)))
     for row, (began, pid, function, arguments) in zip(found, rows, strict=True):
         row["began"], row["ended"], row["pid"], row["function"] = began, began + 1, pid, function
@@ -121,16 +121,22 @@ def table(ranks_of: dict[int, Number], *, made: bool = False, calls: int = 1) ->
     return CallTable(found, NAMES, numbers={} if made else memory)
 
 
-@pytest.mark.parametrize("made", [False, True])
-def test_communicators_of_gloo(made: bool) -> None:
-    """One call is enough to know who meets."""
-    (found,) = communicators(table({10: Number(1, 2), 11: Number(0, 2)}, made=made))
+@pytest.mark.parametrize(("made", "calls"), [(True, 1), (False, 5)])
+def test_communicators_of_gloo(made: bool, calls: int) -> None:
+    """One call is enough to know who meets, if the trace has all of them."""
+    (found,) = communicators(table({10: Number(1, 2), 11: Number(0, 2)}, made=made, calls=calls))
     assert [(each.pid, each.rank, each.size, each.library) for each in found.members] == [
         (11, 0, 2, "Gloo"),
         (10, 1, 2, "Gloo"),
     ]
     assert (found.is_known, found.is_whole) == (True, made)
-    assert [calls.done.tolist() for calls in found.calls] == [[11], [11]], "when the call ends"
+    assert [each.done.tolist() for each in found.calls] == [[10 * i + 11 for i in range(calls)]] * 2, "with the call"
+
+
+def test_one_call_that_may_be_any() -> None:
+    """Two ranks are known to meet, and nothing tells which calls are the same meeting."""
+    found = communicators(table({10: Number(1, 2), 11: Number(0, 2)}))
+    assert [len(each.members) for each in found] == [1, 1]
 
 
 def test_equal_ranks_are_of_several_communicators() -> None:

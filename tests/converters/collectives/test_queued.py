@@ -122,7 +122,7 @@ def test_an_operation_with_a_root_is_done_where_nobody_is_waited_for() -> None:
     table = steps((COMM, OTHER), (OTHER, COMM))
     at = (100 * MS, 101 * MS)
     table.rows = [
-        (began, ended, pid, BROADCAST, made, (1, 2, 8, 7, 0, COMM, STREAM, 0))
+        (began, ended, pid, BROADCAST, made, (1, 2, 8, 7, 0, COMM, STREAM, *[0] * 5))
         if began in at and arguments[5] == COMM
         else (began, ended, pid, function, made, arguments)
         for began, ended, pid, function, made, arguments in table.rows

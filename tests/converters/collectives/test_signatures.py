@@ -58,7 +58,7 @@ def test_others_are_none(name: str) -> None:
 
 _WITHOUT = (
     *(signatures.BEGINS_GROUP, signatures.ENDS_GROUP, signatures.MAKES, signatures.WAITS, signatures.FINISHES),
-    *(signatures.BEGINS_CAPTURE, signatures.ENDS_CAPTURE, signatures.LAUNCHES_GRAPH),
+    *(signatures.BEGINS_CAPTURE, signatures.ENDS_CAPTURE, signatures.LAUNCHES_GRAPH, signatures.COMPLETES),
 )
 
 

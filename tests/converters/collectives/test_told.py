@@ -235,7 +235,7 @@ def test_operations_of_least_time_are_not_kept(monkeypatch: pytest.MonkeyPatch) 
 def test_communicators_that_were_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told_of(ranks(0, MS).made(), Trace(80 * MS, {})).left_out == 0
     monkeypatch.setattr(thresholds, "PAIRS_FIT", 0)
-    assert told_of(ranks(0, MS).made(), Trace(80 * MS, {})) == ([], 1, 0, 0, 2, 16)
+    assert told_of(ranks(0, MS).made(), Trace(80 * MS, {})) == ([], 1, 0, 0, 2, 16, 0)
 
 
 def test_ranks_of_different_jobs_do_not_meet() -> None:

@@ -54,6 +54,7 @@ BEGINS = {
     "unclear": "For 50.0 % of the threads' time it is not known where they were: what was lost is told below; trace",
     "slow-step": "Every 20th step of demo:train_step (number 3, 23, …) takes 10.0 ms in the mean, the others 500 µs: ",
     "late-rank": "Rank 1 of train (pid 11) comes 8.00 ms late (median) to 100.0 % of 100 all-reduces (256 MiB) of 4 ra",
+    "late-messages": "Rank 1 of train (pid 11) holds up others by its messages: rank 2 (pid 12) waits 60.0",
     "stuck-ranks": "3 of 4 ranks of train have been in main → MPI_Allreduce → poll since before the trace began, for 1",
     "deadlock": "2 threads of app (app) did not move at all, each of them waiting for a lock, in work → ",
     "gil-main": "For 60.0 % of its time, the main thread of train.py (pid 7) waits for Python's interpreter lock",

@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 from stallscope.converters import pprof
 from stallscope.converters.model import Profile, ValueType
-from stallscope.converters.model.collectives import CollectiveKind, CollectiveRank, Collectives, Meeting, Standing
+from stallscope.converters.model.collectives import (
+    CollectiveKind,
+    CollectiveRank,
+    Collectives,
+    Meeting,
+    MessagePair,
+    Messages,
+    Standing,
+)
 from stallscope.converters.model.sites import Site
 from stallscope.converters.model.steps import Spent, StepWait
 from stallscope.converters.pprof.collectives import decoded
@@ -28,6 +36,8 @@ MADE = Collectives(
     (Meeting(2, "all-reduce", 4096, (5, 45)),),
     (Standing(10, 4, "all-reduce", 4096, 99), Standing(12, 3, "", 0, 88, True, SPENT, 40, "MPI_Recv")),
     6,
+    Messages((MessagePair(0, 1, 3, -1, 2, 50, 60, 1), MessagePair(1, 0, 3, 99, 2, 50, 60, 1)), (SPENT, None), 4, 5),
+    2,
 )
 
 
@@ -41,6 +51,7 @@ def test_they_survive() -> None:
 def test_those_of_earlier_versions() -> None:
     """Captures that lack what each rank does by operation."""
     entry = asdict(MADE)
+    del entry["messages"], entry["unsure"]
     for kind in entry["kinds"]:
         del kind["last"], kind["lateness"], kind["waited"], kind["took"], kind["caused"], kind["alike"]
     for rank in entry["ranks"]:
@@ -50,7 +61,7 @@ def test_those_of_earlier_versions() -> None:
     standing = tuple(replace(each, stopped=0, elsewhere="") for each in MADE.standing)
     ranks = tuple(replace(each, before=None) for each in MADE.ranks)
     kinds = tuple(replace(each, last=(), lateness=(), waited=(), took=-1, caused=(), alike=0) for each in MADE.kinds)
-    assert decoded(entry) == replace(MADE, ranks=ranks, kinds=kinds, standing=standing)
+    assert decoded(entry) == replace(MADE, ranks=ranks, kinds=kinds, standing=standing, messages=None, unsure=0)
 
 
 def test_those_that_do_not_tell_what_absent_ranks_do() -> None:
@@ -62,6 +73,14 @@ def test_those_that_do_not_tell_what_absent_ranks_do() -> None:
     del entry["standing"][0]["since"]
     with pytest.raises(ValueError, match="collectives"):
         decoded(entry)
+
+
+def with_messages(**changes: Any) -> dict[str, Any]:
+    return changed(messages={**asdict(MADE)["messages"], **changes})
+
+
+def with_pair(**changes: Any) -> dict[str, Any]:
+    return with_messages(pairs=[{**asdict(MADE)["messages"]["pairs"][0], **changes}])
 
 
 def changed(**changes: Any) -> dict[str, Any]:
@@ -91,6 +110,17 @@ def changed(**changes: Any) -> dict[str, Any]:
         changed(kinds=[{**asdict(MADE.kinds[0]), "waited": [1, -1]}]),
         changed(kinds=[{**asdict(MADE.kinds[0]), "more": 1}]),
         changed(ranks=[{**each, "before": {}} for each in asdict(MADE)["ranks"]]),
+        changed(unsure=-1),
+        changed(messages=[]),
+        with_messages(between=[None]),
+        with_messages(between=[{}, None]),
+        with_messages(any_source="1"),
+        with_messages(pairs=[{}]),
+        with_messages(more=1),
+        with_pair(receiver=2),
+        with_pair(sender=-1),
+        with_pair(waits=-1),
+        with_pair(bytes=-2),
         changed(worst=[{**asdict(MADE.worst[0]), "arrivals": [1]}]),
         changed(standing=[asdict(MADE.standing[0])]),
         changed(standing=[{**asdict(each), "pid": 99} for each in MADE.standing]),

@@ -33,6 +33,7 @@ def test_every_kind_of_verdict_has_a_letter() -> None:
         "still",
         "slow-step",
         "late-rank",
+        "late-messages",
     }
     assert of_waits <= set(over_time.LETTERS)
     assert kinds - {"work"} <= set(over_time.LETTERS)

@@ -194,6 +194,8 @@ def _left_out(met: Told | None) -> Iterator[str]:
     if met and met.alone:
         calls, of = plural(met.alone_calls, "collective"), plural(met.alone, "communicator")
         yield f"{calls} of {of} not joined with others: nothing tells who meets there, or they are not traced"
+    if met and met.messages:
+        yield f"{plural(met.messages, 'message')} not joined: the ranks of their communicators are not known"
     if met and (met.captured or met.launches):
         captured = f", into which {plural(met.captured, 'collective')} were captured" if met.captured else ""
         launched = f"CUDA graphs{captured}: launched {plural(met.launches, 'time')}"

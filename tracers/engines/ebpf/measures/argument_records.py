@@ -54,7 +54,7 @@ def table(
         row["blocked"], row["runnable"], row["ustack"] = call.blocked, call.runnable, call.ustack
     kept = joined(kept[kept["level"] == 0], named)
     found = np.zeros(len(kept), np.dtype(list(FIELDS)))
-    for name in found.dtype.names or ():
+    for name in set(found.dtype.names or ()) & set(kept.dtype.names or ()):
         found[name] = kept[name]
     found["began"] -= began
     found["ended"][found["ended"] != OPEN] -= began

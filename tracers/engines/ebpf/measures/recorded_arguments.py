@@ -27,7 +27,7 @@ WITHOUT_ARGUMENTS = "arguments of collectives"
 """Kind of loss."""
 _OPEN_CALLS = 1 << 14
 """Calls that can be open at a time."""
-_KEPT = struct.Struct("<Q8Q4I")
+_KEPT = struct.Struct("<Q12Q4I")
 """struct open_arguments of bpf/include/call_arguments.bpf.h."""
 _KEY = struct.Struct("<II")
 """Depth and thread."""

@@ -16,7 +16,7 @@ def records(*calls: tuple[int, int, int]) -> NDArray[np.void]:
     made = np.zeros(len(calls), RECORD)
     for row, (began, ended, function) in zip(made, calls, strict=True):
         row["began"], row["ended"], row["function"] = began, ended, function
-        row["pid"], row["tid"], row["life"], row["arguments"] = 7, 8, 9, range(8)
+        row["pid"], row["tid"], row["life"], row["arguments"] = 7, 8, 9, range(12)
         row["made"], row["result"], row["ustack"] = 0x5000, -1, 11
     return made
 
@@ -28,16 +28,16 @@ def test_calls_are_in_the_order_in_which_they_began() -> None:
     assert [found.names[number] for number in found.calls["function"]] == ["f1", "f3", "f3"]
     assert found.lost == 2
     call = found.calls[0]
-    assert call["arguments"].tolist() == list(range(8))
+    assert call["arguments"].tolist() == list(range(12))
     assert (call["pid"], call["tid"], call["life"], call["made"], call["result"]) == (7, 8, 9, 0x5000, -1)
 
 
 def test_a_call_that_goes_on_has_its_arguments() -> None:
     call = Open(8, 0, 130, 11, 5, 6, 0, 0, 3, 9)
-    found = table([records((120, 150, 3))], [(call, (*range(20, 28), 7, 9, 3, 0))], "f{}".format, 100, 0)
+    found = table([records((120, 150, 3))], [(call, (*range(20, 32), 7, 9, 3, 0))], "f{}".format, 100, 0)
     row = found.calls[1]
     assert (row["began"], row["ended"], row["pid"], row["tid"], row["life"]) == (30, OPEN, 7, 8, 9)
-    assert row["arguments"].tolist() == list(range(20, 28))
+    assert row["arguments"].tolist() == list(range(20, 32))
     assert (row["blocked"], row["runnable"], found.names[row["function"]]) == (5, 6, "f3")
 
 
@@ -46,7 +46,7 @@ def test_calls_that_another_one_makes_are_left_out() -> None:
     made = records((120, 150, 3), (110, 160, 1))
     made["level"] = 1, 0
     call = Open(8, 1, 130, 11, 5, 6, 0, 0, 3, 9)
-    found = table([made], [(call, (*range(20, 28), 7, 9, 3, 1))], "f{}".format, 100, 0)
+    found = table([made], [(call, (*range(20, 32), 7, 9, 3, 1))], "f{}".format, 100, 0)
     assert [found.names[number] for number in found.calls["function"]] == ["f1"]
 
 
@@ -58,7 +58,7 @@ def test_layout_is_that_of_the_probes() -> None:
     opened = Object(object_path())
     try:
         assert opened.find_map("call_arguments").max_entries == 4096
-        assert opened.find_map("open_arguments").value_size == 8 + 8 * 8 + 4 * 4
+        assert opened.find_map("open_arguments").value_size == 8 + 12 * 8 + 4 * 4
     finally:
         opened.close()
     assert RECORD.itemsize % 8 == 0

@@ -40,7 +40,7 @@ class Seen:
     def add(
         self, function: int, arguments: tuple[int, ...], *, place: int = 0, made: int = 0, tid: int = 0, pid: int = PID
     ) -> Seen:
-        self.rows.append((function, pid, tid, place, made, (*arguments, *[0] * (8 - len(arguments)))))
+        self.rows.append((function, pid, tid, place, made, (*arguments, *[0] * (12 - len(arguments)))))
         return self
 
     def joined(self) -> list[tuple[int, int, int]]:

@@ -65,8 +65,8 @@ class Maps:
         return 0
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
-        yield struct.pack("<II", 0, 8), struct.pack("<Q8Q4I", 130, *range(8), 7, 1, 3, 0)
-        yield struct.pack("<II", 0, 9), struct.pack("<Q8Q4I", 0, *[0] * 8, 0, 0, 0, 0)
+        yield struct.pack("<II", 0, 8), struct.pack("<Q12Q4I", 130, *range(12), 7, 1, 3, 0)
+        yield struct.pack("<II", 0, 9), struct.pack("<Q12Q4I", 0, *[0] * 12, 0, 0, 0, 0)
 
 
 def test_an_entry_that_is_not_written_yet_is_of_no_call() -> None:
