@@ -104,8 +104,7 @@ def _numbers(ranks: Sequence[Rank], function: int) -> list[int] | None:
 
 
 def _bases(rank: Rank, function: int) -> dict[int, int]:
-    """Calls that words have counted beyond those of the trace, by the offset of each word that counts the function's."""
-
+    """Calls of a function that words have counted beyond those of the trace, by the offset of each word."""
     of = rank.functions == function
     began, ended = rank.calls.began[of], rank.calls.ended[of]
     known = [(number, each.words) for each in rank.counts if (number := _until(began, ended, each)) is not None]
