@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from ..facts import thresholds
@@ -93,6 +93,13 @@ def busy(facts: Facts) -> list[Finding]:
         if not facts.is_quiet(thread) and times.on_cpu + times.runnable:
             groups[facts.process_of(thread), facts.name_of(thread)].append(thread)
     return sorted((running(facts, members) for members in groups.values()), key=by_time)
+
+
+def without(facts: Facts, groups: Sequence[Finding], told: Collection[Thread]) -> tuple[Finding, ...]:
+    """Groups without threads of which others tell."""
+    left = [(group, [thread for thread in group.threads if thread not in told]) for group in groups]
+    parts = [group if len(rest) == len(group.threads) else running(facts, rest) for group, rest in left if rest]
+    return tuple(sorted(parts, key=by_time))
 
 
 def confidence(facts: Facts, groups: Sequence[Finding], explained: frozenset[int] = frozenset()) -> float:

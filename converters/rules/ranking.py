@@ -281,19 +281,19 @@ def _reclaim_over_running(verdicts: Verdicts, facts: Facts) -> Verdicts:
 
 
 def _polling_over_running(verdicts: Verdicts, facts: Facts) -> Verdicts:
-    """Running threads that poll are told as such."""
-    return _without_running(verdicts, facts, polling.RULE)
+    """Running threads that poll are told as such; so are ranks that poll for those that do not come."""
+    return _without_running(verdicts, facts, polling.RULE, stuck_ranks.RULE)
 
 
-def _without_running(verdicts: Verdicts, facts: Facts, rule: str) -> Verdicts:
-    told = {thread for each in _of(verdicts, rule) if each.finding for thread in each.finding.threads}
+def _without_running(verdicts: Verdicts, facts: Facts, *rules: str) -> Verdicts:
+    told = {thread for each in _of(verdicts, *rules) if each.finding for thread in each.finding.threads}
     for runs in _of(verdicts, busy.RULE):
         assert isinstance(runs.detail, busy.Busy)
-        groups = tuple(group for group in runs.detail.groups if not told.issuperset(group.threads))
+        groups = busy.without(facts, runs.detail.groups, told)
         left = sum(group.time for group in groups)
         if told and left < thresholds.SIGNIFICANT * facts.active_wall:
             verdicts = _replaced(verdicts, runs, None)
-        elif len(groups) < len(runs.detail.groups):
+        elif groups != runs.detail.groups:
             saved, finding = busy.confidence(facts, groups), replace(groups[0], time=left)
             detail = runs.detail._replace(groups=groups, lost_in=busy.lost_in(facts, groups[0]))
             others = replace(runs, time=left, confidence=saved, finding=finding, detail=detail)
@@ -357,7 +357,7 @@ DOMINANCE = (
     Dominance(gil_main.RULE, (held_up.RULE,), "it is the same wait, and the holder is known", _gil_over_its_waits),
     Dominance(quota.RULE, (crowd.RULE,), "throttled threads wait for a core anyway", _quota_over_crowd),
     Dominance(for_others.RULE, (held_up.RULE,), "a wait beside the main threads may delay nobody", _aside),
-    Dominance(polling.RULE, (busy.RULE,), "it tells what they run for", _polling_over_running),
+    Dominance(f"{polling.RULE}, {stuck_ranks.RULE}", (busy.RULE,), "it tells what they run for", _polling_over_running),
     Dominance(reclaim.RULE, (busy.RULE,), "that memory is short tells why they run", _reclaim_over_running),
     Dominance(held_up.RULE, (polling.RULE,), "who is held up keeps those waiting that poll", _held_over_polling),
     Dominance(for_others.RULE, (crowd.RULE,), "who hands on work waits for a core each time", _hands_on_over_crowd),
