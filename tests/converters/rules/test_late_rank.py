@@ -68,7 +68,7 @@ def test_what_others_do_as_well_is_no_cause() -> None:
 
 
 def test_who_waits_in_between_takes_as_long_as_who_is_late() -> None:
-    """Where it is not known when operations are done, the others wait for the late one in between."""
+    """The others wait for the late one in between, where it is not known when operations are done."""
     waiting = replace(spent(8 * MS), waits=(StepWait(Site(("train", "synchronize"), ""), 8 * MS * MEETINGS, MEETINGS),))
     of = one_late()
     late = found(replace(of, ranks=tuple(each if each.last else replace(each, between=waiting) for each in of.ranks)))

@@ -75,7 +75,7 @@ def test_what_tcp_has_sent_again_in_each_interval(monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_tcp_knows_of_each_interval(monkeypatch: pytest.MonkeyPatch, require: Callable[[bool, str], None]) -> None:
-    """Such a connection, which gets 3 segments in the first interval, and one in the second one."""
+    """A connection of two threads, which gets 3 segments in the first interval, and one in the second one."""
     monkeypatch.setattr(connection_figures, "is_within", lambda *_: False)
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
         accepted, _ = server.accept()
