@@ -61,15 +61,17 @@ class ConnectionFigures:
         for key in new:
             watched = self._watched[key]
             watched.first = watched.last
-        if new and not self._next:
+        if not self._next and (new or what.kind == EVENTS):
             self._next = self._clock() + _FIRST
 
-    def poll(self) -> None:
-        """Looks at them from time to time."""
-        if self._next and self._clock() >= self._next:
+    def poll(self) -> bool:
+        """Looks at them from time to time. Returns whether it did."""
+        is_due = self._next > 0 and self._clock() >= self._next
+        if is_due:
             self._read(self._watched)
             self._pause = min(2 * self._pause, _LONGEST)
             self._next = self._clock() + self._pause
+        return is_due
 
     def cut(self) -> None:
         """Looks at them at the end of an interval."""

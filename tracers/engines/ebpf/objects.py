@@ -11,19 +11,13 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from ....converters.model.wait_objects import (
-    DEVICE,
     EVENTS,
-    FILE,
-    FOLDER,
     MEMORY,
     MOST_ENDS,
     OTHER,
-    PIPE,
     READS,
     SERVED,
-    SOCKET,
     TCP,
-    TERMINAL,
     UDP,
     UNIX,
     WRITES,
@@ -32,7 +26,7 @@ from ....converters.model.wait_objects import (
     label,
 )
 from ...base import fuse_servers, procfs
-from ...base.filesystems import ANONYMOUS, PIPES, TERMINALS, name_of
+from ...base.filesystems import ANONYMOUS, PIPES, name_of
 from ...base.mapped_files import path_at
 from ...base.neighbours import named
 from ...base.networks import namespace_of
@@ -45,9 +39,9 @@ from ...kernel.objects import ObjectRecord, parse_object
 from ...outside.client import CLIENT
 from .connection_figures import ConnectionFigures
 from .event_peers import Connection, connections_of, peers_of
+from .object_kinds import kind_of
 from .retransmissions import Retransmissions
 
-_KINDS = {stat.S_IFREG: FILE, stat.S_IFDIR: FOLDER, stat.S_IFCHR: DEVICE, stat.S_IFBLK: DEVICE, stat.S_IFIFO: PIPE}
 _SLICE = 0.02
 """Seconds for names, and for a search, between two looks at the rings."""
 _RARELY = 20
@@ -138,11 +132,18 @@ class Objects:
             self._name(self._new.popleft())
         if self._unmapped:
             self._name_mapped(*self._unmapped.popleft())
-        self.figures.poll()
+        if self.figures.poll():
+            self._renew(until)
         if self._search is None and self._clock() >= self._next:
             self._begin(self._links() - self._tried)
         if self._search:
             self._go_on(until)
+
+    def _renew(self, until: float) -> None:
+        """Looks for connections that epoll descriptors have got since."""
+        for known in self._known.values():
+            if known.made.kind == EVENTS and self._clock() < until:
+                self._add_connections(known)
 
     def finish(self) -> None:
         """The trace has ended: what is still missing is looked for once more."""
@@ -172,7 +173,7 @@ class Objects:
 
     def _name(self, record: ObjectRecord) -> None:
         netns = record.netns or namespace_of(record.tgid)
-        known = _Object(record, WaitObject(label(record.id), _kind_of(record)), netns=netns)
+        known = _Object(record, WaitObject(label(record.id), kind_of(record)), netns=netns)
         made = known.made
         made.filesystem = name_of(record.magic)
         made.device, made.inode = record.device, record.inode
@@ -290,6 +291,7 @@ class Objects:
             found = connections_of(known.record, self._sockets(known.record))
             known.connections |= found.by_link
             known.of_tcp |= found.of_tcp
+            self.figures.watch(known.made, known.netns, known.record.tgid, known.of_tcp)
 
     def _check_again(self, known: _Object) -> None:
         """Looks again for what may have changed since: connections that were accepted, or that are new."""
@@ -384,14 +386,3 @@ def _others(known: _Object) -> set[int]:
 def _is_other_end(made: WaitObject, holder: Holder) -> bool:
     wanted = {READS: objects.READS, WRITES: objects.WRITES}.get(made.does)
     return wanted is None or bool(holder.access & wanted)
-
-
-def _kind_of(record: ObjectRecord) -> str:
-    if record.kind == stat.S_IFSOCK:
-        if record.family == objects.UNIX:
-            return UNIX
-        is_internet = record.family in (objects.INET, objects.INET6)
-        return {objects.TCP: TCP, objects.UDP: UDP}.get(record.protocol, SOCKET) if is_internet else SOCKET
-    if record.kind == stat.S_IFCHR and record.magic == TERMINALS:
-        return TERMINAL
-    return _KINDS.get(record.kind, OTHER)

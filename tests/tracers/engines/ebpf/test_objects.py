@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import select
@@ -32,6 +33,7 @@ from stallscope.converters.model.wait_objects import (
 from stallscope.tracers.base import filesystems, fuse_servers
 from stallscope.tracers.base.open_descriptors import Named, OpenDescriptors
 from stallscope.tracers.base.unix_peers import peer_of
+from stallscope.tracers.engines.ebpf import connection_figures
 from stallscope.tracers.engines.ebpf import objects as module
 from stallscope.tracers.engines.ebpf.objects import Objects
 from stallscope.tracers.kernel import objects
@@ -328,6 +330,26 @@ def test_an_event_loop_with_several_connections() -> None:
                 child.kill()
                 for each in accepted:
                     each.close()
+
+
+def test_connections_that_an_event_loop_gets_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_figures, "is_within", lambda *_: False)
+    now = 100.0
+    with socket.create_server(("127.0.0.1", 0)) as server, select.epoll() as epoll, contextlib.ExitStack() as stack:
+        made, record = Objects(lambda: now), recorded(epoll.fileno(), magic=filesystems.ANONYMOUS)
+        made.add(RECORD.pack(9, *record))
+        made.poll()
+        ports = set()
+        for _ in "ab":
+            client = stack.enter_context(socket.create_connection(server.getsockname()))
+            accepted = stack.enter_context(server.accept()[0])
+            epoll.register(accepted.fileno())
+            ports.add(client.getsockname()[1])
+        now += 0.6  # the sockets of a namespace are remembered for less
+        made.poll()
+        made.figures.cut()
+        (only,) = made.found({label(record.id)})
+        assert {int(each.remote.rpartition(":")[2]) for each in only.links} == ports
 
 
 def test_several_descriptors_without_epoll() -> None:
