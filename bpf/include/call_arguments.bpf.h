@@ -113,6 +113,7 @@ static __always_inline void keep_arguments(struct call_context *ctx, struct thre
 	kept = bpf_map_lookup_elem(&blank_arguments, &zero);
 	if (!kept || bpf_map_update_elem(&open_arguments, &key, kept, BPF_ANY)) {
 		count_arguments(LOST_OPEN_ARGUMENTS);
+		call->bytes = 1; /* it is no copy: its loss is counted */
 		return;
 	}
 	kept = bpf_map_lookup_elem(&open_arguments, &key);
@@ -166,8 +167,11 @@ __weak int add_arguments(struct thread *t, struct open_call *call, u64 now, u32 
 		return 0;
 	key = argument_key(t->key.tid, depth);
 	kept = bpf_map_lookup_elem(&open_arguments, &key);
-	if (!kept || kept->began != call->began) /* counted when it was lost */
+	if (!kept || kept->began != call->began) {
+		if (!call->bytes)
+			count_arguments(LOST_OPEN_ARGUMENTS);
 		return 0;
+	}
 	if (call->cookie & COOKIE_IF_CHANGED && !has_changed(kept, call->cookie)) {
 		bpf_map_delete_elem(&open_arguments, &key);
 		return 0;

@@ -27,7 +27,7 @@ from tracing import collecting, run_traced
 pytestmark = pytest.mark.usefixtures("live")
 
 TRACE_NCCL = str(Path(sys.executable).with_name("trace-nccl"))
-CALLS, LATE = 50, 1
+CALLS, LATE, BYTES = 50, 1, 4096
 # More ranks than cores: who polls lets others run. A rank that dies does not end the others.
 MPIRUN = (
     *("mpirun", "--allow-run-as-root", "--oversubscribe", "--enable-recovery"),
@@ -56,10 +56,12 @@ def traced(case: str, number: int, folder: Path) -> Collectives:
 @pytest.mark.parametrize("case", ["even", "late"])
 def test_arrivals_are_those_of_the_ranks(case: str, number: int, tmp_path: Path) -> None:
     found = traced(case, number, tmp_path)
-    assert (found.library, found.size, found.is_known, found.lost) == ("MPI", UNKNOWN, False, 0)
+    # Open MPI's memory tells the ranks of the job's communicator, and the size of its types.
+    assert (found.library, found.size, found.is_known, found.lost) == ("MPI", UNKNOWN, True, 0)
+    assert [each.rank for each in found.ranks] == list(range(number))
     # The last one of all is the barrier.
-    kinds = {each.what: each.meetings for each in found.kinds}
-    assert kinds == {"all-reduce": CALLS, "barrier": 1}
+    kinds = {(each.what, each.bytes): each.meetings for each in found.kinds}
+    assert kinds == {("all-reduce", BYTES): CALLS, ("barrier", 0): 1}
     assert (found.meetings, found.standing) == (CALLS + 1, ())
     assert [each.calls for each in found.ranks] == [CALLS + 1] * number
     met = [each for each in sorted(found.worst, key=lambda each: each.number) if each.what == "all-reduce"]
@@ -98,12 +100,52 @@ def test_the_late_rank_and_its_cause_come_first(tmp_path: Path) -> None:
     assert "load_batch → nanosleep" in first
 
 
-INSIDE = "The ranks of mpi_ranks stand still in all-reduce {}: 3 of 4 are in it; rank 1 (pid {}) "
+@pytest.mark.parametrize("case", ["requests", "tests"])
+def test_operations_that_are_only_begun(case: str, tmp_path: Path) -> None:
+    """A rank comes when it begins one. Where it waits for it later, that is its wait."""
+    found = traced(case, 4, tmp_path)
+    (kind,) = (each for each in found.kinds if each.what == "all-reduce")
+    assert (found.is_known, found.lost, kind.meetings, kind.bytes, kind.took) == (True, 0, CALLS, BYTES, UNKNOWN)
+    assert found.ranks[LATE].last > thresholds.LATE_MOSTLY * CALLS
+    times = np.stack([np.fromfile(tmp_path / f"rank.{rank}", np.int64).reshape(CALLS, 2) for rank in range(4)], 1)
+    came = times[:, :, 0].max(axis=1)
+    assert [each.calls for each in found.ranks] == [CALLS + 1] * 4
+    if case == "requests":
+        # Between the call and the wait for it is compute(), which takes 2 ms at least.
+        most = np.maximum(came[:, None] - times[:, :, 0] - 2_000_000, 0).sum(axis=0)
+        waited = np.array(kind.waited)
+        others = [rank for rank in range(4) if rank != LATE]
+        assert (waited <= most + CALLS * 50_000).all(), (waited, most)
+        assert (waited[others] > 10 * waited[LATE]).all()
+
+
+@pytest.mark.parametrize("case", ["pipe", "pipes", "ring", "any"])
+def test_all_messages_are_joined(case: str, tmp_path: Path) -> None:
+    """Even those from any rank, as the status of a blocking receive tells whose they are."""
+    found = traced(case, 4, tmp_path).messages
+    assert found
+    ways = {"ring": [(0, 1), (1, 2), (2, 3), (3, 0)], "any": [(1, 0), (2, 0), (3, 0)]}
+    pairs = {(each.sender, each.receiver): each for each in found.pairs}
+    assert sorted(pairs) == sorted(ways.get(case, [(0, 1), (1, 2), (2, 3)]))
+    assert {(each.messages, each.bytes, each.unjoined) for each in pairs.values()} == {(CALLS, CALLS * BYTES, 0)}
+    assert (found.any_source, found.unseen) == (0, 0)
+
+
+@pytest.mark.parametrize("case", ["pipe", "pipes", "ring"])
+def test_the_rank_that_holds_up_others_comes_first(case: str, tmp_path: Path) -> None:
+    with ranks(case, calls=1000) as workload:
+        summary = answered(workload, tmp_path, "-d", 2)
+        late = workload.pids[LATE]
+    told = rf"Rank {LATE} of mpi_ranks \(pid {late}\) holds up others by its messages: .*load_batch → nanosleep"
+    assert re.match(told, summary["answer"][0]), summary["answer"]
+
+
+INSIDE = "The ranks of mpi_ranks stand still in all-reduce {} (4 KiB): 3 of 4 are in it; rank 1 (pid {}) "
 STANDS = [
     ("missing", INSIDE + "has not come since its collective {}: for "),
     ("dead", INSIDE + "has ended after its collective {}"),
     ("stopped", INSIDE + "has not come since its collective {}: for "),
-    ("other", INSIDE + "calls broadcast instead."),
+    ("other", INSIDE + "calls broadcast (4 KiB) instead."),
 ]
 
 
