@@ -7,6 +7,7 @@
 #include "call_ioctls.bpf.h"
 #include "kernel_calls.bpf.h"
 #include "measures.bpf.h"
+#include "own_stack.bpf.h"
 #include "thread.bpf.h"
 #include "timed_calls.bpf.h"
 
@@ -178,6 +179,10 @@ int calls_waited(struct thread *t, u64 now, u64 waits)
 	return 0;
 }
 
+struct no_programs session_tail SEC(".maps"), enter_tail SEC(".maps"), return_tail SEC(".maps"),
+	begin_tail SEC(".maps");
+struct no_programs resumed_enter_tail SEC(".maps"), resumed_return_tail SEC(".maps"), resumed_drop_tail SEC(".maps");
+
 /* Entry and return in one: session links, since 6.13. A value other than 0 skips the return. */
 static __always_inline int on_session(struct call_context *ctx, struct task_struct *task, bool trusted)
 {
@@ -193,12 +198,14 @@ static __always_inline int on_session(struct call_context *ctx, struct task_stru
 SEC("uprobe")
 int calls_session(struct call_context *ctx)
 {
+	on_own_stack(ctx, &session_tail);
 	return on_session(ctx, bpf_get_current_task_btf(), true);
 }
 
 SEC("uprobe")
 int calls_enter(struct call_context *ctx)
 {
+	on_own_stack(ctx, &enter_tail);
 	on_call(ctx, bpf_get_attach_cookie(ctx), bpf_get_current_task_btf(), true);
 	return 0;
 }
@@ -206,6 +213,7 @@ int calls_enter(struct call_context *ctx)
 SEC("uprobe")
 int calls_return(struct call_context *ctx)
 {
+	on_own_stack(ctx, &return_tail);
 	on_call_return(ctx, bpf_get_attach_cookie(ctx), bpf_get_current_task_btf(), true, false);
 	return 0;
 }
@@ -213,6 +221,7 @@ int calls_return(struct call_context *ctx)
 SEC("uprobe")
 int calls_begin(struct call_context *ctx)
 {
+	on_own_stack(ctx, &begin_tail);
 	add_begin(ctx, bpf_get_attach_cookie(ctx), bpf_get_current_task_btf(), true);
 	return 0;
 }
@@ -220,12 +229,14 @@ int calls_begin(struct call_context *ctx)
 SEC("uprobe")
 int calls_session_raw(struct call_context *ctx)
 {
+	on_own_stack(ctx, &session_tail);
 	return on_session(ctx, (void *)bpf_get_current_task(), false);
 }
 
 SEC("uprobe")
 int calls_enter_raw(struct call_context *ctx)
 {
+	on_own_stack(ctx, &enter_tail);
 	on_call(ctx, bpf_get_attach_cookie(ctx), (void *)bpf_get_current_task(), false);
 	return 0;
 }
@@ -233,6 +244,7 @@ int calls_enter_raw(struct call_context *ctx)
 SEC("uprobe")
 int calls_return_raw(struct call_context *ctx)
 {
+	on_own_stack(ctx, &return_tail);
 	on_call_return(ctx, bpf_get_attach_cookie(ctx), (void *)bpf_get_current_task(), false, false);
 	return 0;
 }
@@ -240,6 +252,7 @@ int calls_return_raw(struct call_context *ctx)
 SEC("uprobe")
 int calls_begin_raw(struct call_context *ctx)
 {
+	on_own_stack(ctx, &begin_tail);
 	add_begin(ctx, bpf_get_attach_cookie(ctx), (void *)bpf_get_current_task(), false);
 	return 0;
 }
@@ -289,17 +302,20 @@ int calls_kernel_return_raw(struct call_context *ctx)
 	SEC("uprobe")                                                                                                  \
 	int resumed_enter##suffix(struct call_context *ctx)                                                            \
 	{                                                                                                              \
+		on_own_stack(ctx, &resumed_enter_tail);                                                                \
 		return !on_call(ctx, bpf_get_attach_cookie(ctx), task, trusted);                                       \
 	}                                                                                                              \
 	SEC("uprobe")                                                                                                  \
 	int resumed_return##suffix(struct call_context *ctx)                                                           \
 	{                                                                                                              \
+		on_own_stack(ctx, &resumed_return_tail);                                                               \
 		on_call_return(ctx, bpf_get_attach_cookie(ctx), task, trusted, true);                                  \
 		return 0;                                                                                              \
 	}                                                                                                              \
 	SEC("uprobe")                                                                                                  \
 	int resumed_drop##suffix(struct call_context *ctx)                                                             \
 	{                                                                                                              \
+		on_own_stack(ctx, &resumed_drop_tail);                                                                 \
 		drop_call(ctx, task, trusted);                                                                         \
 		return 0;                                                                                              \
 	}

@@ -7,6 +7,7 @@
 #include "ioctl.bpf.h"
 #include "kernel_stack.bpf.h"
 #include "measures.bpf.h"
+#include "own_stack.bpf.h"
 #include "thread.bpf.h"
 #include "user_stack.bpf.h"
 
@@ -192,15 +193,19 @@ ASKED_EVENTS("uprobe", user)
 ASKED_EVENTS("tracepoint", tracepoint)
 ASKED_EVENTS("kprobe", kernel)
 
+struct no_programs user_event_tail SEC(".maps");
+
 SEC("uprobe")
 int events_user(struct event_context *ctx)
 {
+	on_own_stack(ctx, &user_event_tail);
 	return on_user_event(ctx, bpf_get_current_task_btf(), true);
 }
 
 SEC("uprobe")
 int events_user_raw(struct event_context *ctx)
 {
+	on_own_stack(ctx, &user_event_tail);
 	return on_user_event(ctx, (void *)bpf_get_current_task(), false);
 }
 
