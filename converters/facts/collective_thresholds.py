@@ -7,6 +7,7 @@ from .threshold_types import Limit, Threshold
 __all__ = [
     "CALLS_FIT",
     "CAUSES_MOST",
+    "CHAINS_TOLD",
     "COMMUNICATORS_FIT",
     "COMMUNICATORS_SHOWN",
     "KINDS_KEPT",
@@ -15,6 +16,7 @@ __all__ = [
     "LATE_BY_CHANCE",
     "LATE_MOSTLY",
     "LATE_OF_TWO",
+    "LINKS_TOLD",
     "MEETINGS",
     "MEETINGS_SHOWN",
     "MOST_RANKS",
@@ -25,6 +27,7 @@ __all__ = [
     "RANKS_OUTSIDE",
     "RUNS_MORE",
     "RUNS_PART",
+    "STACKS_KNOWN",
     "STANDS_LEAST",
     "STANDS_STILL",
     "WORST_MEETINGS",
@@ -42,6 +45,9 @@ RANKS_APART = Limit(64, "calls", "Ranks are not further apart where a trace begi
 STANDS_STILL = Threshold(5, "times the longest step", "A collective that takes no longer may still end by itself.")
 STANDS_LEAST = Threshold(0.5, "seconds", "A rank that is late for less has not stopped.")
 
+STACKS_KNOWN = Threshold(
+    0.9, "share of its time", "Of a thread with less in known places, it may be what others wait for."
+)
 POLLS_ELSEWHERE = Threshold(0.01, "share of its time", "A library that polls waits for its own locks now and then.")
 
 # Who is late.
@@ -62,6 +68,8 @@ RUNS_PART = Threshold(0.15, "share of its excess", "Who runs for less of it has 
 COMMUNICATORS_SHOWN = Limit(3, "communicators", "More are in the JSON.")
 KINDS_SHOWN = Limit(3, "operations", "More of a communicator are in the JSON.")
 KINDS_KEPT = Limit(1000, "operations", "More of a communicator, those of least time, are not kept.")
+CHAINS_TOLD = Limit(1, "ranks", "For whom more of them wait, the table tells.")
+LINKS_TOLD = Limit(3, "threads and processes", "A sentence on more of a chain of waits cannot be read.")
 RANKS_OUTSIDE = Limit(3, "ranks", "More of those that are missing in a collective are counted only.")
 MEETINGS_SHOWN = Limit(100, "meetings", "More of those with the longest spread are not in the JSON.")
 WORST_MEETINGS = Limit(1000, "meetings", "More of those with the longest spread are not kept one by one.")
