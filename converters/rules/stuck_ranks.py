@@ -7,7 +7,7 @@ a hang that one looks at when it is there, or a rank that is late by more than t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ..facts import thresholds
@@ -143,6 +143,12 @@ def _outside(facts: Facts, rank: Rank, times: RankTimes) -> Outside:
     return Outside(
         rank, kind, times.share(kind), frames, chain_of(facts, thread), interrupted_in(place.stack) if place else ()
     )
+
+
+def polling_ranks(verdicts: Iterable[Verdict]) -> frozenset[int]:
+    """Ranks that stand in an operation, and poll there."""
+    details = (each.detail for each in verdicts if isinstance(each.detail, StuckRanks))
+    return frozenset(each.rank.pid for detail in details if detail.polls for each in detail.inside)
 
 
 def over_threads(verdicts: list[Verdict], _facts: Facts) -> list[Verdict]:
