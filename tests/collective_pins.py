@@ -10,11 +10,13 @@ from collective_calls import MS, STREAM, SYNC, Table, told
 from collective_profiles import MEETINGS, one_late, pair, profile_of, spent
 from job_profiles import polling_ranks
 from stallscope.converters.collectives.told import Trace
+from stallscope.converters.facts.who_can_end import nobody
+from stallscope.converters.model import Frame
 from stallscope.converters.model.collectives import Collectives
 from stallscope.converters.rules.late_rank import KEPT, WANTS, LateRank, find
 from stallscope.converters.rules.standing_ranks import standing_in
 from stallscope.converters.summary.judging import read
-from summary_profiles import EXE, SECOND, SLEEP, user
+from summary_profiles import EXE, FUTEX, POOL, SECOND, SLEEP, Tracee, empty, user
 
 
 class Pin(NamedTuple):
@@ -117,6 +119,18 @@ def polls_elsewhere(share: float) -> bool:
     return standing_in(read(made).facts, 100) is None
 
 
+def knows(share: float) -> bool:
+    """Whether a thread beside one that waits in Python is known to run none, if it waits for so much of its time."""
+    made = empty()
+    get = (Frame("get", "python", file="/t/job.py", line=4), *user(None, "PyThread_acquire_lock_timed"), *FUTEX)
+    Tracee(made, 1, "app", 1, "app").wait(get, "interruptible", 10 * SECOND, 1)
+    other = Tracee(made, 1, "app", 2, "pool").wait(POOL, "interruptible", round(share * 10 * SECOND))
+    other.run(round((1 - share) * 10 * SECOND))
+    facts = read(made).facts
+    (place,) = facts.waits_of((1, 1))
+    return bool(nobody(facts, (1, 1), place))
+
+
 PINS = {
     "CAUSES_MOST": (Pin(0.49, 0.51, causes),),
     "LATE_BEYOND": (Pin(2.9, 3.1, beyond),),
@@ -128,6 +142,7 @@ PINS = {
     "POLLS_ELSEWHERE": (Pin(0.0099, 0.0101, polls_elsewhere),),
     "RUNS_MORE": (Pin(0.49, 0.51, lambda more: wants(2 + 2 * more, 4)),),
     "RUNS_PART": (Pin(0.149, 0.151, lambda part: wants(4, 2 / part - 2)),),
+    "STACKS_KNOWN": (Pin(0.89, 0.91, knows),),
     "STANDS_LEAST": (Pin(0.49, 0.51, stands_for),),
     "STANDS_STILL": (Pin(4.9, 5.1, stands),),
 }

@@ -35,6 +35,7 @@ ALLOWED = {
     "converters/anonymous/public.py": _PUBLIC,
     "converters/facts/frame_names.py": "C++",
     "converters/facts/ownership.py": "names of functions of Java",
+    "converters/facts/signal_handlers.py": "the name that GDB gives to a frame",
     "converters/facts/wait_causes.py": _PLACES,
     "converters/facts/wakers.py": _PLACES,
     "converters/rules/verdict.py": _PLACES,

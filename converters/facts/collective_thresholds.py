@@ -7,6 +7,7 @@ from .threshold_types import Limit, Threshold
 __all__ = [
     "CALLS_FIT",
     "CAUSES_MOST",
+    "CHAINS_TOLD",
     "COMMUNICATORS_FIT",
     "COMMUNICATORS_SHOWN",
     "COUNTED_CALLS",
@@ -18,6 +19,7 @@ __all__ = [
     "LATE_ITSELF",
     "LATE_MOSTLY",
     "LATE_OF_TWO",
+    "LINKS_TOLD",
     "MEETINGS",
     "MEETINGS_SHOWN",
     "MOST_RANKS",
@@ -28,6 +30,7 @@ __all__ = [
     "RANKS_OUTSIDE",
     "RUNS_MORE",
     "RUNS_PART",
+    "STACKS_KNOWN",
     "STANDS_LEAST",
     "STANDS_STILL",
     "WORST_MEETINGS",
@@ -47,6 +50,9 @@ RANKS_APART = Limit(64, "calls", "Ranks are not further apart where a trace begi
 STANDS_STILL = Threshold(5, "times the longest step", "A collective that takes no longer may still end by itself.")
 STANDS_LEAST = Threshold(0.5, "seconds", "A rank that is late for less has not stopped.")
 
+STACKS_KNOWN = Threshold(
+    0.9, "share of its time", "Of a thread with less in known places, it may be what others wait for."
+)
 POLLS_ELSEWHERE = Threshold(0.01, "share of its time", "A library that polls waits for its own locks now and then.")
 
 # Who is late.
@@ -70,6 +76,8 @@ RUNS_PART = Threshold(0.15, "share of its excess", "Who runs for less of it has 
 COMMUNICATORS_SHOWN = Limit(3, "communicators", "More are in the JSON.")
 KINDS_SHOWN = Limit(3, "operations", "More of a communicator are in the JSON.")
 KINDS_KEPT = Limit(1000, "operations", "More of a communicator, those of least time, are not kept.")
+CHAINS_TOLD = Limit(1, "ranks", "For whom more of them wait, the table tells.")
+LINKS_TOLD = Limit(3, "threads and processes", "A sentence on more of a chain of waits cannot be read.")
 RANKS_OUTSIDE = Limit(3, "ranks", "More of those that are missing in a collective are counted only.")
 MEETINGS_SHOWN = Limit(100, "meetings", "More of those with the longest spread are not in the JSON.")
 WORST_MEETINGS = Limit(1000, "meetings", "More of those with the longest spread are not kept one by one.")

@@ -15,9 +15,11 @@ from ..model.origins import ENVIRONMENT, SIZES, Ancestor, ProcessOrigin
 from ..model.ranks import GPU, label_of, rank_of
 from . import thresholds
 from .facts import Facts
+from .frame_names import label
 from .identity import kernel_id
 from .job_identity import differ, identities
-from .wait_functions import COLLECTIVE
+from .runtimes import is_in
+from .wait_functions import COLLECTIVE, COLLECTIVE_FILES, HELPERS
 from .wait_kinds import CHILD
 from .wait_sums import Thread
 from .wrappers import only_waits_for_child
@@ -146,14 +148,17 @@ def _waits_for_children(main: Thread, facts: Facts) -> bool:
 
 
 def _by_creation(facts: Facts, numbers: Mapping[int, int]) -> dict[int, tuple[int, str]]:
-    """Processes without a rank's variables that one process has started, and that meet in collective operations."""
+    """Processes without a rank's variables that one process has started, and of which some meet in collective
+    operations: those that do, and those that have a thread of the library for them."""
     groups: dict[tuple[int, str], list[ProcessOrigin]] = defaultdict(list)
     meet = _that_meet(facts) if facts.origins else frozenset()
     for pid, origin in facts.origins.items():
-        if pid in meet and pid not in numbers and origin.ancestors and origin.executable:
+        if pid not in numbers and origin.ancestors and origin.executable:
             groups[origin.ancestors[0].pid, origin.executable].append(origin)
     found: dict[int, tuple[int, str]] = {}
-    for group in groups.values():
+    for alike in groups.values():
+        some = any(each.pid in meet for each in alike)
+        group = [each for each in alike if some and (each.pid in meet or _has_helper(facts, each.pid))]
         group.sort(key=lambda origin: (origin.began, origin.pid))
         if len(group) > 1:
             found |= {origin.pid: (number, CREATION) for number, origin in enumerate(group)}
@@ -164,6 +169,17 @@ def _that_meet(facts: Facts) -> frozenset[int]:
     """Processes of which a thread waits for other ranks in a collective operation of a library."""
     meet = (pid for (pid, _), places in facts.sums.items() if any(each.wait.job == COLLECTIVE for each in places))
     return frozenset(meet)
+
+
+def _has_helper(facts: Facts, pid: int) -> bool:
+    """Whether a library has started a thread in it that takes part in the operations, which a fork does not copy."""
+    mine = (places for thread, places in facts.sums.items() if thread[0] == pid)
+    return any(
+        is_in(frame, COLLECTIVE_FILES) and HELPERS.fullmatch(label(frame)) is not None
+        for places in mine
+        for place in places
+        for frame in place.stack
+    )
 
 
 def _workers(facts: Facts, ranks: Mapping[int, object]) -> dict[int, list[int]]:

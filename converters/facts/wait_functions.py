@@ -192,6 +192,11 @@ FOR_ALL_RANKS = re.compile(
 """Functions among `COLLECTIVES` in which all ranks meet. Others may wait for the message of one, or for anything."""
 COLLECTIVE_FILES = re.compile(r"lib(nccl|rccl|mpi|mpich|gloo|torch_(cpu|cuda|hip))([-_.][-\w.]*)?\.so([.\d]*)")
 """Files that have them, also where a program ships them."""
+HELPERS = re.compile(
+    r"c10d::ProcessGroup\w+::(runLoop|\w+Loop)|gloo::transport::(\w+::)+run|nccl\w*Proxy(Progress|Service)\w*"
+)
+"""Functions in these files of threads that they start when a process becomes a rank: PyTorch's
+(torch/csrc/distributed/c10d), Gloo's (gloo/transport/tcp/loop.cc) and NCCL's (src/proxy.cc)."""
 COLLECTIVE_SCRIPTS = re.compile(
     r"(^|.*/)torch/distributed/distributed_c10d\.py:"
     r"(all_|barrier|broadcast|gather|monitored_barrier|recv|reduce|scatter|send)\w*"

@@ -13,13 +13,16 @@ ALL_THAT_RUNS, RUNS_TOO, HAS_CORES, HOW_OFTEN = "all-that-runs", "runs-too", "ha
 WHAT_HOLDER_DOES = "what-holder-does"
 WHICH_IOCTLS, REST, LEFT_OUT, ALL_RANKS = "which-ioctls", "rest", "left-out", "all-ranks"
 WHAT_OTHERS_DO = "what-others-do"
+MISSING_RANK, MISSING_WAITS_FOR, RANKS_STAND = "missing-rank", "missing-waits-for", "ranks-stand"
 WHAT_CULPRIT_RUNS, WHAT_CULPRIT_WAITS_FOR, LONGER = "what-culprit-runs", "what-culprit-waits-for", "longer"
 CODES = (
     *(WHO_WAKES, WHO_ENDS, WHO_ENDS_IN_CALLS, WHAT_ENDERS_DO, WHAT_HOLDER_DOES, PATH, WHOLE_STACKS),
     *(ALL_THAT_RUNS, RUNS_TOO, HAS_CORES, HOW_OFTEN, WHICH_IOCTLS, REST, LEFT_OUT, ALL_RANKS, WHAT_OTHERS_DO),
-    *(WHAT_CULPRIT_RUNS, WHAT_CULPRIT_WAITS_FOR, LONGER),
+    *(WHAT_CULPRIT_RUNS, WHAT_CULPRIT_WAITS_FOR, LONGER, MISSING_RANK, MISSING_WAITS_FOR, RANKS_STAND),
 )
 """Codes for what a command shows: `phrases.next_steps` words them."""
+OF_HANGS = (MISSING_RANK, MISSING_WAITS_FOR, RANKS_STAND)
+"""Codes of commands that look at a job that stands still."""
 
 
 class Whom(NamedTuple):

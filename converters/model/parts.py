@@ -91,6 +91,7 @@ TEXTS: dict[tuple[str, str], str] = {
                 ("WaitObject", name)
                 for name in ("kind", "name", "filesystem", "source", "device", "local", "remote", "resent_with", "does")
             ),
+            ("Link", "remote"),
             *(("GroupLimit", name) for name in ("cgroup", "kind", "name", "devices")),
             *(("ObjectPeer", name) for name in ("kind", "address")),
             ("GilThread", "frames"),

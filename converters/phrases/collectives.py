@@ -11,7 +11,6 @@ from ..facts.identity import kernel_id
 from ..model.collectives import UNKNOWN, CollectiveKind, CollectiveRank, Collectives, Meeting, Standing
 from ..model.steps import Spent
 from ..rules.late_rank import FOR_GIL, KEPT, QUEUED, RUNS, THROTTLED, WAITS, WANTS, Excess, LateRank
-from .words import listed
 
 
 def late_rank(found: LateRank) -> str:
@@ -89,26 +88,38 @@ def stands_still(of: Collectives) -> str:
     return f"{text}; {'; '.join(rest)}." if rest else f"{text}."
 
 
-def crossed(one: Collectives, other: Collectives) -> str:
+def crossed(circle: Sequence[Collectives]) -> str:
     """``Two communicators of train wait for each other: rank 1 (pid 12) is in all-reduce 26 of one, rank 0 (pid 11) is
-    in all-reduce 26 of the other: they call them in different orders.`` "" if they do not."""
-    both = one, other
-    inside = [[pair for pair in zip(of.ranks, of.standing, strict=False) if pair[1].what] for of in both]
-    pids = [{rank.pid for rank, _ in pairs} for pairs in inside]
-    outside = [{each.pid for each in of.standing if not each.what} for of in both]
-    if not (outside[0] & pids[1] and outside[1] & pids[0]):
-        return ""
-    places = list(map(_inside_of, inside))
-    return (
-        f"Two communicators of {one.ranks[0].process} wait for each other: {places[0]} of one, {places[1]} of the "
-        "other: they call them in different orders."
-    )
+    in all-reduce 26 of the other: they call them in different orders.``"""
+    inside = [[pair for pair in zip(of.ranks, of.standing, strict=False) if pair[1].what] for of in circle]
+    process = circle[0].ranks[0].process
+    if len(circle) > 2:
+        told = [f"{_inside_of(pairs)} of one" for pairs in inside[: thresholds.COMMUNICATORS_SHOWN]]
+        more = len(inside) - len(told)
+        told += [f"and so on, {count(more)} more"] if more else []
+        text = f"{count(len(circle))} communicators of {process} wait for each other in a circle: {'; '.join(told)}"
+    else:
+        told = [f"{_inside_of(pairs)} of {which}" for pairs, which in zip(inside, ("one", "the other"), strict=True)]
+        text = f"Two communicators of {process} wait for each other: {', '.join(told)}"
+    return f"{text}: they call them in different orders."
 
 
 def _inside_of(inside: Sequence[tuple[CollectiveRank, Standing]]) -> str:
     first = inside[0][1]
-    ranks = listed([who(rank) for rank, _ in inside])
-    return f"{ranks} {'is' if len(inside) == 1 else 'are'} in {first.what} {first.number}"
+    return (
+        f"{_ranks([rank for rank, _ in inside])} {'is' if len(inside) == 1 else 'are'} in {first.what} {first.number}"
+    )
+
+
+def _ranks(ranks: Sequence[CollectiveRank]) -> str:
+    """``rank 0 (pid 11)``, ``ranks 0, 1, 2 … 7``: many by their numbers, the last one with them."""
+    if len(ranks) <= thresholds.RANKS_OUTSIDE:
+        return ", ".join(map(who, ranks))
+    known = all(rank.rank != UNKNOWN for rank in ranks)
+    each = [str(rank.rank if known else kernel_id(rank.pid)) for rank in ranks]
+    few = ", ".join(each[: thresholds.RANKS_OUTSIDE])
+    left = len(each) - thresholds.RANKS_OUTSIDE
+    return f"{'ranks' if known else 'pids'} {few}{' …' if left > 1 else ','} {each[-1]}"
 
 
 def _key(each: Standing) -> tuple[str, int, int]:
@@ -117,6 +128,11 @@ def _key(each: Standing) -> tuple[str, int, int]:
 
 def _bytes(each: Standing) -> str:
     return f" ({size(each.bytes)})" if each.bytes > 0 else ""
+
+
+def named(rank: CollectiveRank) -> str:
+    """``rank 1``, ``pid 12``: without what a sentence before has told."""
+    return f"rank {rank.rank}" if rank.rank != UNKNOWN else f"pid {kernel_id(rank.pid)}"
 
 
 def who(rank: CollectiveRank) -> str:

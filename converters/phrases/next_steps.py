@@ -22,6 +22,9 @@ _WORDS = {
     next_step.ALL_RANKS: "all ranks of this host: one may keep the others waiting",
     next_step.WHAT_CULPRIT_RUNS: "what the process runs for which the others wait, as a flame graph",
     next_step.WHAT_CULPRIT_WAITS_FOR: "what the process waits for that keeps the others waiting, step by step",
+    next_step.MISSING_RANK: "whole stacks of the rank that has not come",
+    next_step.MISSING_WAITS_FOR: "what those do for whom the rank waits that has not come",
+    next_step.RANKS_STAND: "whole stacks of the ranks that differ",
     next_step.LONGER: "a longer scan, while something is slow",
     next_step.REST: "where the rest of the time goes",
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
 from ..base.units import plural, share
@@ -15,8 +14,7 @@ from ..facts.gil import GilShare
 from ..facts.runs import AT_LIMIT, FREES, SWAPS
 from ..facts.sampling import shown_share
 from ..facts.wait_functions import COLLECTIVE
-from ..facts.wait_kinds import HALTED, PEER, WORK
-from ..facts.wait_sums import Place
+from ..facts.wait_kinds import PEER, WORK
 from ..model.steps import Steps
 from ..rules import (
     all_wait,
@@ -56,10 +54,12 @@ from ..rules.straggler import Straggler
 from ..rules.stuck_ranks import StuckRanks
 from ..rules.verdict import GPU, Verdict
 from . import collectives, cores, file_locks, gil, jobs, locks, messages
+from .chain_ends import without_others
 from .connections import network
 from .ends_with import ends_with
 from .pools import pools
 from .steps import slow_steps
+from .still import did_not_move
 from .stuck_ranks import stuck_ranks as told_as_stuck
 from .wait_objects import reached
 from .words import Phrases, chain, listed, on_cores
@@ -110,7 +110,8 @@ class Sentences:
         if verdict.kind != COLLECTIVE or other:
             having = _having(verdict)
             beside = "" if other or having else self._other_end(finding)
-            clause = self.words.clause(finding, other, having)
+            clause = self.words.clause(finding, other, having, alone=bool(finding.nobody))
+            beside = f"; {without_others(finding.nobody)}" if finding.nobody else beside
             return f"{clause}{self._in_loop(finding)}{beside}{network(self._facts, verdict)}."
         by_network = network(self._facts, verdict)
         if any(late.pids & finding.pids for late in straggler.find(self._facts)):
@@ -268,17 +269,7 @@ class Sentences:
 
     def still(self, verdicts: Sequence[Verdict]) -> str:
         """``2 processes did not move: 2 × app (in main → read).``; "" if there are none."""
-        places: dict[str, list[int]] = defaultdict(list)
-        names: dict[str, list[int]] = defaultdict(list)
-        for pid in (pid for verdict in verdicts for pid in sorted(verdict.pids)):
-            name, place = self._facts.where_of(pid)
-            places[f"{name} ({_where(place)})" if place else name].append(pid)
-            names[name].append(pid)
-        told = places if len(places) <= thresholds.STILL_PLACES else names
-        by_number = sorted(told.items(), key=lambda entry: -len(entry[1]))
-        texts = [f"{len(pids)} × {name}" if len(pids) > 1 else name for name, pids in by_number]
-        number = sum(map(len, told.values()))
-        return f"{plural(number, 'process')} did not move: {listed(texts)}." if number else ""
+        return did_not_move(self._facts, [pid for verdict in verdicts for pid in sorted(verdict.pids)])
 
 
 def _having(verdict: Verdict) -> str:
@@ -299,10 +290,6 @@ def _runs_in(detail: busy.Busy, first: Finding) -> str:
 
 def _most_often_in(frames: tuple[str, ...]) -> str:
     return f", most often in {' → '.join(frames)}" if frames else ""
-
-
-def _where(place: Place) -> str:
-    return "stopped" if place.kind == HALTED else f"in {' → '.join(place.site.frames) or place.site.kernel}"
 
 
 def everyone(threads: int) -> str:

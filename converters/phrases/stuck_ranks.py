@@ -6,7 +6,10 @@ from collections.abc import Sequence
 
 from ..base.units import count, duration, plural
 from ..facts import thresholds
+from ..facts.jobs import Rank
+from ..facts.wait_kinds import THREAD
 from ..rules.stuck_ranks import Inside, Outside, StuckRanks
+from .chain_ends import chain, without_others
 from .jobs import DOES, percent, rank_name
 
 
@@ -26,10 +29,17 @@ def stuck_ranks(found: StuckRanks, length: int) -> str:
     text += ", waiting for the GPU" if found.for_gpu else ""
     rest = [*_others(found.others), *_outside(found.outside), *_maybe(found.maybe), *_missing(found.missing)]
     if not rest:
-        rest = ["no rank is missing: each has come, and none goes on"]
+        missing = "no rank is missing" if found.size else "no other rank is known"
+        rest = [f"{missing}: each has come, and none goes on"]
         if found.for_gpu:
             rest = ["each of them waits: for much work, or for an operation in which they differ"]
-    return f"{text}; {'; '.join(rest)}."
+    chains = [chain(each.chain, _called(each.rank)) for each in found.outside[: thresholds.CHAINS_TOLD]]
+    return " ".join([f"{text}; {'; '.join(rest)}.", *filter(None, chains)])
+
+
+def _called(rank: Rank) -> str:
+    """``rank 1``: the sentence before has told its process."""
+    return f"rank {rank.number}"
 
 
 def _others(found: Sequence[Inside]) -> list[str]:
@@ -60,8 +70,13 @@ def _maybe(found: Sequence[Inside]) -> list[str]:
 def _does(each: Outside) -> str:
     if not each.kind:
         return "nothing is known of it"
+    alone = each.chain.nobody if not each.chain.links else ""
+    what = "waiting" if alone and each.kind == THREAD else DOES.get(each.kind, each.kind)
     where = f" in {' → '.join(each.frames)}" if each.frames else ""
-    return f"{percent(each.share)} of its time, it is {DOES.get(each.kind, each.kind)}{where}"
+    text = f"{percent(each.share)} of its time, it is {what}{where}"
+    if each.interrupted:
+        text += f", in the handler of a signal that interrupted {' → '.join(each.interrupted)}"
+    return f"{text}, and {without_others(alone)}" if alone else text
 
 
 def _missing(numbers: Sequence[int]) -> list[str]:

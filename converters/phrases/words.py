@@ -77,8 +77,10 @@ class Phrases:
         """``84.2 % of the time of the 8 worker threads of demo is blocked in …; meanwhile ….``"""
         return f"{self.clause(finding, meanwhile)}."
 
-    def clause(self, finding: Finding, meanwhile: Finding | None = None, having: str = "") -> str:
-        """The sentence without its end. ``having``: who has what is waited for."""
+    def clause(
+        self, finding: Finding, meanwhile: Finding | None = None, having: str = "", *, alone: bool = False
+    ) -> str:
+        """The sentence without its end. ``having``: who has what is waited for. ``alone``: nobody can end the wait."""
         much = _much(finding) if finding.wall else duration(finding.time)
         much = much[:1].upper() + much[1:] if much.startswith("about") else much
         whom = self.subject(finding.threads)
@@ -86,7 +88,9 @@ class Phrases:
             text = on_cores(whom, finding.time - finding.runnable, finding.runnable, finding.wall)
         else:
             details = f"{_counts(finding)}{_alone(finding)}".removeprefix("; ")
-            text = f"{much} of the time of {whom} is {_spent(finding)}" + (f" ({details})" if details else "")
+            text = f"{much} of the time of {whom} is {_spent(finding, alone=alone)}" + (
+                f" ({details})" if details else ""
+            )
         text += f"; {having}" if having else ""
         if not meanwhile:
             return text
@@ -214,7 +218,7 @@ def _common_end(ways: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     return ways[0][len(ways[0]) - number :]
 
 
-def _spent(finding: Finding) -> str:
+def _spent(finding: Finding, *, alone: bool = False) -> str:
     first = finding.places[0].site
     where = f" in {chain(finding)}{_on(finding)}" if first.frames else ""
     if finding.places[0].wait.gpu:
@@ -224,7 +228,7 @@ def _spent(finding: Finding) -> str:
     if finding.kind in _FOR_WHOM:
         # What is waited for is told by the functions, if anything tells it.
         is_told = finding.kind == EVENTS and where and not finding.places[0].wait.job
-        for_whom = "" if is_told else f" for {_for_whom(finding)}"
+        for_whom = "" if is_told or alone else f" for {_for_whom(finding)}"
         return f"spent waiting{for_whom}{where}" + ("" if where else f", in {first.kernel}")
     if finding.kind == HALTED:
         return f"lost: stopped{where}"

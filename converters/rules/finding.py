@@ -11,9 +11,10 @@ from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.frame_names import without_line
 from ..facts.inner_function import Names, with_inner
-from ..facts.wait_kinds import SLEEP
+from ..facts.wait_kinds import SLEEP, THREAD
 from ..facts.wait_objects import On
 from ..facts.wait_sums import Place, Sum, Thread
+from ..facts.who_can_end import nobody
 from ..model.states import PREEMPTED
 
 CPU = "cpu"
@@ -53,6 +54,8 @@ class Finding:
     """File, socket or pipe that most of the time of waits is on; None if it is not known."""
     asked_by: frozenset[int] = frozenset()
     """Processes whose waits these threads end, if they are of none that was asked itself."""
+    nobody: str = ""
+    """Evidence that no traced thread of the process can end these waits, as in `who_can_end`; "" if one may."""
 
     @functools.cached_property
     def pids(self) -> frozenset[int]:
@@ -99,7 +102,8 @@ def _single(facts: Facts, kind: str, thread: Thread, place: Place, least: float)
     if total.time < least * wall:
         return None
     on = facts.on(total, kind, (thread[0],))
-    return Finding(kind, (thread,), total.time, wall, (place,), total.count, total.max, samples=total.samples, on=on)
+    made = Finding(kind, (thread,), total.time, wall, (place,), total.count, total.max, samples=total.samples, on=on)
+    return replace(made, nobody=nobody(facts, thread, place)) if kind == THREAD else made
 
 
 def running(facts: Facts, members: Iterable[Thread]) -> Finding:

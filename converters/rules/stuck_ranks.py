@@ -7,16 +7,18 @@ a hang that one looks at when it is there, or a rank that is late by more than t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ..facts import thresholds
 from ..facts.facts import Facts
 from ..facts.jobs import Job, Rank, jobs_of
+from ..facts.signal_handlers import interrupted_in
 from ..facts.wait_functions import COLLECTIVE
-from . import all_wait, ends_with, for_others, idle, polling, straggler, workers
+from . import all_wait, ends_with, for_others, held_up, idle, polling, straggler, workers
+from .chain_ends import Chain, chain_of, doing
 from .finding import Finding, running, waiting
-from .rank_states import RankTimes, states_of
+from .rank_states import RankTimes, standing_for, states_of
 from .standing_ranks import Stands, standing_in
 from .verdict import Verdict
 
@@ -43,6 +45,10 @@ class Outside(NamedTuple):
     """Share of its time."""
     frames: tuple[str, ...]
     """Place with most of that; () if it is not known. Hostile."""
+    chain: Chain = Chain()
+    """Processes and threads for which it waits."""
+    interrupted: tuple[str, ...] = ()
+    """Place in which a signal has interrupted it, whose handler it is in; () if it is in none. Hostile."""
 
 
 class StuckRanks(NamedTuple):
@@ -63,6 +69,8 @@ class StuckRanks(NamedTuple):
     """Whether they wait until the GPU has done what was asked: an operation in which ranks meet, or much work."""
     polls: bool = False
     """Whether those of ``inside`` run while they wait."""
+    size: int = 0
+    """Number of all ranks of the job; 0 if it is not known."""
 
 
 def find(facts: Facts) -> list[Verdict]:
@@ -110,11 +118,12 @@ def _detail(facts: Facts, job: Job, standing: dict[Rank, Stands]) -> StuckRanks 
         facts.name_of_pid(job.ranks[0].pid),
         tuple(inside.values()),
         tuple(Inside(rank, stands.frames) for rank, stands in chosen.items() if rank not in inside),
-        tuple(_outside(rank, states[rank]) for rank in job.ranks if rank not in standing),
+        tuple(_outside(facts, rank, states[rank]) for rank in job.ranks if rank not in standing),
         tuple(Inside(rank, stands.frames) for rank, stands in standing.items() if rank not in chosen),
         _missing(job),
         not meet,
         not any(chosen[rank].place for rank in inside),
+        job.size,
     )
 
 
@@ -123,14 +132,38 @@ def _missing(job: Job) -> tuple[int, ...]:
     return tuple(number for number in range(min(job.size, thresholds.MOST_RANKS)) if number not in numbers)
 
 
-def _outside(rank: Rank, times: RankTimes) -> Outside:
+def _outside(facts: Facts, rank: Rank, times: RankTimes) -> Outside:
     kind = max(times.kinds, key=lambda kind: (times.kinds[kind], kind), default="")
     places = {frames: time for (of, frames), time in times.places.items() if of == kind}
     frames = max(places, key=lambda frames: (places[frames], frames), default=())
-    return Outside(rank, kind, times.share(kind), frames)
+    thread = next(iter(standing_for(facts, rank.pid)), None)
+    if thread is None:
+        return Outside(rank, kind, times.share(kind), frames)
+    place = doing(facts, thread).place
+    return Outside(
+        rank, kind, times.share(kind), frames, chain_of(facts, thread), interrupted_in(place.stack) if place else ()
+    )
+
+
+def polling_ranks(verdicts: Iterable[Verdict]) -> frozenset[int]:
+    """Ranks that stand in an operation, and poll there."""
+    details = (each.detail for each in verdicts if isinstance(each.detail, StuckRanks))
+    return frozenset(each.rank.pid for detail in details if detail.polls for each in detail.inside)
 
 
 def over_threads(verdicts: list[Verdict], _facts: Facts) -> list[Verdict]:
-    """Drops verdicts on these ranks that tell less."""
+    """Drops verdicts on these ranks that tell less, and those on what holds a rank up of which the sentence tells."""
     pids = frozenset(pid for each in verdicts if each.rule == RULE for pid in each.pids)
-    return [each for each in verdicts if each.rule not in LESS or not each.pids or not each.pids <= pids]
+    found = (each.detail for each in verdicts if isinstance(each.detail, StuckRanks))
+    told = {rank.rank.pid for detail in found for rank in detail.outside[: thresholds.RANKS_OUTSIDE]}
+    return [each for each in verdicts if not _tells_less(each, pids, told)]
+
+
+def _tells_less(verdict: Verdict, ranks: frozenset[int], told: set[int]) -> bool:
+    """``told``: ranks of which the sentence says what their main threads do."""
+    if not verdict.pids or not verdict.pids <= ranks:
+        return False
+    if verdict.rule in LESS:
+        return True
+    threads = verdict.finding.threads if verdict.finding else ()
+    return verdict.rule == held_up.RULE and verdict.pids <= told and all(pid == tid for pid, tid in threads)

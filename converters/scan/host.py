@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,6 +71,8 @@ class Host:
     """Sentences on processes outside of a job that its ranks wait for."""
     own: Mapping[str, int] = field(default_factory=dict)
     """Time for which the traced threads themselves waited, by resource."""
+    polling: tuple[int, int] = (0, 0)
+    """Time for which ranks of a job that stands still run or wait for a core, as they poll; and of all threads."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: shares as fractions of 1, null for what is not known."""
@@ -106,10 +108,15 @@ class Host:
 
 
 def host_of(
-    profile: Profile, graph: WaitGraph | None, shared: Sequence[Shared] = (), outsiders: tuple[str, ...] = ()
+    profile: Profile,
+    graph: WaitGraph | None,
+    shared: Sequence[Shared] = (),
+    outsiders: tuple[str, ...] = (),
+    polling: Collection[int] = (),
 ) -> Host:
     """The host of a profile. ``graph``: who waits for whom; None if that was not recorded. ``shared``: calls that
-    several processes were in at a time. ``outsiders``: sentences on processes outside of a job."""
+    several processes were in at a time. ``outsiders``: sentences on processes outside of a job. ``polling``: ranks that
+    do nothing but poll (own ids)."""
     return Host(
         profile.duration_ns,
         tuple(_pressure(profile.pressure)),
@@ -120,6 +127,7 @@ def host_of(
         interrupted.cores(profile),
         outsiders,
         _own(profile.threads),
+        _polling(profile.threads, polling),
     )
 
 
@@ -137,6 +145,12 @@ def _own(threads: Iterable[ThreadTimes]) -> dict[str, int]:
     return {CPU: sum(each.runnable for each in threads), IO: blocked} if threads else {}
 
 
+def _polling(threads: Iterable[ThreadTimes], pids: Collection[int]) -> tuple[int, int]:
+    """See `Host.polling`."""
+    wanted = [(each.pid, each.on_cpu + each.runnable) for each in threads] if pids else []
+    return sum(time for pid, time in wanted if pid in pids), sum(time for _, time in wanted)
+
+
 def _short(host: Host) -> list[str]:
     """Sentences on resources: for each the host, or else the group in which it is shortest; none on what the traced
     threads hardly wait for."""
@@ -151,8 +165,13 @@ def _short(host: Host) -> list[str]:
         most = next((each for each in high if not each.cgroup), max(high, key=lambda each: each.some / each.elapsed))
         where = f" in the control group {most.cgroup}" if most.cgroup else ""
         full = f", all of them for {share(most.full, most.elapsed)}" if most.full else ""
+        why = ""
+        polls, wanted = host.polling
+        if resource == CPU and wanted and polls >= thresholds.MOSTLY * wanted:
+            part = share(polls, wanted)
+            why = f": {part} of the time that is run or waited for one is of ranks that poll while they stand still"
         told.append(
-            f"Tasks{where} wait for {_WANTED[resource]} for {share(most.some, most.elapsed)} of the time{full}."
+            f"Tasks{where} wait for {_WANTED[resource]} for {share(most.some, most.elapsed)} of the time{full}{why}."
         )
     return told
 

@@ -17,6 +17,7 @@ from ..model.next_step import Whom
 from ..phrases.sentences import Sentences
 from ..rules.ranking import judge
 from ..rules.straggler import told_as_late
+from ..rules.stuck_ranks import polling_ranks
 from ..summary.figures import Summary
 from ..summary.judging import read
 from ..summary.sharing import serialised
@@ -91,7 +92,7 @@ def report_of(profile: Profile, chosen: Whom | None = None, awake: Collection[in
     graph = known.facts.recorded.graph if known.facts.recorded else None
     steps = paces((*summary.steps, *profile.found_steps), known.facts, [each.job for each in jobs.reports])
     outside = outsiders(summary.shared, profile.duration_ns, [each.job for each in jobs.reports])
-    host = host_of(profile, graph, summary.shared, outside)
+    host = host_of(profile, graph, summary.shared, outside, polling_ranks(judgement.verdicts))
     nameless = nameless_code.sentences(known.facts, concerns)
     told = (*outside, *_findings(known.facts, summary), *nameless, *sentences(host))
     findings = told[: thresholds.FINDINGS]

@@ -4,27 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from itertools import combinations
 from typing import Any
 
 from ..base.text import json_text
 from ..facts import thresholds
+from ..facts.facts import Facts
 from ..facts.identity import kernel_id
 from ..model.collectives import UNKNOWN, Collectives, Messages
 from ..model.steps import Spent
-from ..phrases.collectives import crossed, stands_still
+from ..phrases.chain_ends import chain
+from ..phrases.collectives import crossed, named, stands_still
+from ..rules.chain_ends import chain_of
+from ..rules.crossed_ranks import circles
 from .step_sentences import spent_json
 
 
-def sentences(found: Sequence[Collectives]) -> tuple[str, ...]:
-    """A sentence for each communicator whose ranks stand still, or for two that wait for each other."""
+def sentences(found: Sequence[Collectives], facts: Facts | None = None) -> tuple[str, ...]:
+    """A sentence for each communicator whose ranks stand still, or for those that wait for each other. ``facts``: what
+    is known of those for whom a missing rank waits."""
     told: list[str] = []
     left = list(found)
-    for one, other in combinations(found, 2):
-        if one in left and other in left and (text := crossed(one, other)):
-            told.append(text)
-            left = [each for each in left if each not in (one, other)]
-    return (*told, *filter(None, map(stands_still, left)))
+    for circle in circles(found):
+        if all(each in left for each in circle):
+            told.append(crossed(circle))
+            left = [each for each in left if each not in circle]
+    texts = [(stands_still(each), _behind(each, facts)) for each in left]
+    return (*told, *(" ".join(filter(None, both)) for both in texts if both[0]))
+
+
+def _behind(of: Collectives, facts: Facts | None) -> str:
+    """Sentence on those for whom the first missing rank waits; "" if it is not known."""
+    for rank, each in zip(of.ranks, of.standing, strict=False):
+        waits = each.meanwhile.waits if each.meanwhile and not (each.what or each.elsewhere) else ()
+        if facts and waits and not each.stopped:
+            known = facts.waits_of((rank.pid, rank.tid))
+            place = next((place for place in known if place.site.frames == waits[0].site.frames), None)
+            return chain(chain_of(facts, (rank.pid, rank.tid), place), named(rank)) if place else ""
+    return ""
 
 
 def collectives_json(of: Collectives) -> dict[str, Any]:

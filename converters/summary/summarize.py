@@ -56,6 +56,7 @@ from .next_command import (
     scope_of,
     victim_of,
 )
+from .next_for_hang import after_hang
 from .outliers import groups_of
 from .outside_ioctls import outside_ioctls
 from .running import running_of
@@ -154,9 +155,10 @@ def _summarize(profile: Profile, chosen: Whom | None, known: Read | None) -> Sum
         else:
             on_path = untraced_on(summary.critical, facts.recorded.graph) if summary.critical else ()
             step = after_path(step, own, chosen, on_path)
+    step = after_hang(step, facts, judgement)
     path = critical_sentence(summary.critical) if summary.critical else ""
     # The user asked for steps.
-    first, rest = sentences_of_collectives(summary.collectives), with_blame(told, blamed)
+    first, rest = sentences_of_collectives(summary.collectives, facts), with_blame(told, blamed)
     if judgement.first and judgement.first.rule == stuck_ranks.RULE:
         first, rest = (*first, *rest[:1]), rest[1:]  # a job that stands still comes before one that is slow
     met = (*first, *_late_ranks(facts, judgement))

@@ -121,7 +121,7 @@ def test_operations_that_are_only_begun(case: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", ["pipe", "pipes", "ring", "any"])
 def test_all_messages_are_joined(case: str, tmp_path: Path) -> None:
-    """Even those from any rank, as the status of a blocking receive tells whose they are."""
+    """Messages from any rank, too: the status of a blocking receive tells whose they are."""
     found = traced(case, 4, tmp_path).messages
     assert found
     ways = {"ring": [(0, 1), (1, 2), (2, 3), (3, 0)], "any": [(1, 0), (2, 0), (3, 0)]}

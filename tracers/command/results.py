@@ -175,6 +175,7 @@ class Results:
 
     def _print_summary(self, profile: Profile, stream: TextIO, step: NextStep | None, chosen: Whom | None) -> None:
         from ...converters.model.display import Display
+        from ...converters.model.next_step import OF_HANGS
         from ...converters.summary.showing import show
         from ...converters.summary.summarize import summarize
 
@@ -184,7 +185,9 @@ class Results:
             summary = replace(summarize(profile, chosen), shows_idle=self._shows_idle)
         if self.view:
             summary = replace(summary, view=self.view)
-        if step:
+        found = summary.next_step
+        of_hang = found is not None and found.tells in OF_HANGS and not self.is_repeated(found)
+        if step and not of_hang:
             summary = replace(summary, next_step=step)
         elif summary.next_step and self.is_repeated(summary.next_step):
             summary = replace(summary, next_step=None)

@@ -13,10 +13,10 @@ from stallscope.converters.facts.jobs import (
     Job,
     jobs_of,
 )
-from stallscope.converters.model import Profile, Sample, Stack
+from stallscope.converters.model import Frame, Module, Profile, Sample, Stack
 from stallscope.converters.model.origins import MEMORY, Ancestor
 from stallscope.converters.model.wait_objects import LABEL, TCP, ObjectEnd, WaitObject
-from summary_profiles import CHILD, EXE, LIBC, POLL, SECOND, SLEEP, Tracee, empty, facts_of, kernel, user
+from summary_profiles import CHILD, EXE, FUTEX, LIBC, POLL, SECOND, SLEEP, Tracee, empty, facts_of, kernel, user
 
 SHELL = Ancestor(40, "bash")
 A, B = (Ancestor(50, "torchrun"), SHELL), (Ancestor(60, "torchrun"), SHELL)
@@ -258,6 +258,23 @@ def test_processes_that_meet_are_ranks_in_the_order_in_which_they_were_started()
         (2, 102, CREATION),
     ]
     assert facts_of(made).ranks == {}, "a guess is no name"
+
+
+def test_a_rank_that_does_not_meet_has_threads_of_the_library() -> None:
+    """One that stands elsewhere, of a job that hangs; a worker that it has forked has none of its threads."""
+
+    def job(*helper: Frame) -> Profile:
+        made = empty()
+        for pid in (100, 101, 102, 103):
+            rank(made, pid, None, own=0.0 if pid < 102 else 1)
+        Tracee(made, 102, "train", 1102, "pt_gloo_runloop").wait((*helper, *FUTEX), "interruptible", SECOND)
+        return made
+
+    assert pids(job(*user(Module("/opt/lib/libtorch_cpu.so"), "c10d::ProcessGroupGloo::runLoop(int)"))) == [
+        [100, 101, 102]
+    ]
+    assert pids(job(*user(EXE, "c10d::ProcessGroupGloo::runLoop(int)"))) == [[100, 101]], "the program's own function"
+    assert pids(job(*user(Module("/opt/lib/libtorch_cpu.so"), "at::launch"))) == [[100, 101]], "any other thread"
 
 
 def test_processes_that_do_not_meet_are_none() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from stallscope.converters.facts.jobs import Rank
+from stallscope.converters.facts.who_can_end import NO_PYTHON
 from stallscope.converters.phrases.stuck_ranks import stuck_ranks
+from stallscope.converters.rules.chain_ends import OTHER_END, Chain, Link
 from stallscope.converters.rules.stuck_ranks import Inside, Outside, StuckRanks
 from summary_profiles import SECOND
 
@@ -29,8 +31,9 @@ def told(
     maybe: tuple[Inside, ...] = (),
     for_gpu: bool = False,
     polls: bool = False,
+    size: int = 0,
 ) -> str:
-    return stuck_ranks(StuckRanks("train", stand, others, out, maybe, missing, for_gpu, polls), 10 * SECOND)
+    return stuck_ranks(StuckRanks("train", stand, others, out, maybe, missing, for_gpu, polls, size), 10 * SECOND)
 
 
 def test_one_has_not_come() -> None:
@@ -83,10 +86,35 @@ def test_some_were_not_traced() -> None:
 
 
 def test_all_have_come() -> None:
-    assert told(inside(0, 1, frames=())) == (
+    assert told(inside(0, 1, frames=()), size=2) == (
         "All 2 ranks of train have been in a collective operation since before the trace began, for 10.0 s; no rank is "
         "missing: each has come, and none goes on."
     )
+    assert told(inside(0, 1)).endswith("; no other rank is known: each has come, and none goes on.")
     assert told(inside(0, 1), for_gpu=True).endswith(
         "waiting for the GPU; each of them waits: for much work, or for an operation in which they differ."
+    )
+
+
+def test_the_end_of_the_chain_comes_right_after() -> None:
+    link = Link(OTHER_END, "python loader.py", 77, kind="sleep", share=1.0, frames=("produce", "read"))
+    out = tuple(each._replace(chain=Chain((link,))) for each in outside(1, 2, kind="peer"))
+    assert told(inside(0, 3), out=out).endswith(
+        "; rank 2 (pid 12) is not in it: 99.8 % of its time, it is waiting for another process in forgets → nanosleep. "
+        "Rank 1 waits for python loader.py (pid 77), which is asleep in produce → read for 100.0 % of its time."
+    )
+
+
+def test_nobody_can_end_its_wait() -> None:
+    (out,) = outside(1, kind="thread", frames=("next_batch", "Queue.get"))
+    assert told(inside(0), out=(out._replace(chain=Chain(nobody=NO_PYTHON)),)).endswith(
+        "it is waiting in next_batch → Queue.get, and no other traced thread of it runs Python."
+    )
+    assert told(inside(0), out=(out,)).endswith("it is waiting for another thread in next_batch → Queue.get.")
+
+
+def test_it_is_in_the_handler_of_a_signal() -> None:
+    (out,) = outside(1, frames=("on_signal", "nanosleep"))
+    assert told(inside(0), out=(out._replace(interrupted=("train", "evaluate")),)).endswith(
+        "it is asleep in on_signal → nanosleep, in the handler of a signal that interrupted train → evaluate."
     )

@@ -9,6 +9,7 @@ from collective_profiles import standing
 from job_profiles import MEET, TEN, job, polling_ranks, rank, stuck
 from stallscope.converters.model import Module, Profile
 from stallscope.converters.rules.stuck_ranks import StuckRanks, find
+from stallscope.converters.rules.stuck_ranks import polling_ranks as polling_ranks_of
 from stallscope.converters.summary.judging import read
 from stallscope.converters.summary.summarize import summarize
 from summary_profiles import EXE, FUTEX, LIBC, MS, Tracee, empty, user
@@ -132,6 +133,11 @@ def test_ranks_that_poll() -> None:
     assert answer[0].startswith("3 of 4 ranks of train have been in main → MPI_Allreduce since before the trace began")
     assert "for 10.0 s, polling on a core; rank 1 (pid 101) is not in it" in answer[0]
     assert not any("keeps the other" in each or "use cores while they wait" in each for each in answer)
+
+
+def test_which_ranks_poll() -> None:
+    assert polling_ranks_of(find(read(polling_ranks({POLLS: 100}, 4)).facts)) == {100, 102, 103}
+    assert polling_ranks_of(find(read(stuck()).facts)) == frozenset(), "they are blocked"
 
 
 def test_ranks_that_do_nothing_but_meet() -> None:

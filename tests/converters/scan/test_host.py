@@ -47,6 +47,18 @@ def test_what_is_short_is_told_of_the_host_first() -> None:
     )
 
 
+def test_ranks_that_poll_while_they_stand_still_want_the_cores() -> None:
+    threads = tuple(ThreadTimes(pid, "train", pid, "train", TEN, 4 * SECOND, 5 * SECOND, {}) for pid in (1, 2, 3))
+    short = profile(Pressure("cpu", 9 * SECOND, 0, TEN), threads=threads)
+    (told,) = sentences(host_of(short, None, polling={1, 2}))
+    assert told == (
+        "Tasks wait for a core for 90.0 % of the time: 66.7 % of the time that is run or waited for one is of ranks "
+        "that poll while they stand still."
+    )
+    (told,) = sentences(host_of(short, None, polling={1}))
+    assert told == "Tasks wait for a core for 90.0 % of the time.", "others want most of it"
+
+
 def test_what_is_taken_from_the_cores() -> None:
     taken = profile(
         Interrupts(HARD, "", TEN // 5, 9_000, 2 * TEN),
