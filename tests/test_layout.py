@@ -112,6 +112,7 @@ TESTED_ELSEWHERE: dict[str, str] = {
 """Modules without a test file of their own, and why."""
 
 MORE_TESTS = {
+    "tests/tracers/kernel/test_own_stacks.py": "of bpf/include/own_stack.bpf.h",
     "tests/tracers/engines/ebpf/measures/test_new_measure.py": "of no module: a measure needs no other one's change",
     "tests/tracers/images/test_forged.py": "of all readers of files: what one that an attacker made may take",
 }

@@ -25,7 +25,12 @@ def numbers(ranks: dict[int, int]) -> list[int]:
 
 def test_numbers_in_the_job() -> None:
     assert numbers(ALL) == [4, 5, 6, 7]
-    assert [each.rank for each in with_names(one_late(), {}, ALL).ranks] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("job", "numbers"), [(ALL, [4, 5, 6, 7]), ({**ALL, 99: 4}, [0, 1, 2, 3]), ({}, [0, 1, 2, 3])])
+def test_a_part_of_the_job(job: dict[int, int], numbers: list[int]) -> None:
+    """A communicator of all ranks has numbers of its own."""
+    assert [each.rank for each in with_names(one_late(), {}, job).ranks] == numbers
 
 
 @pytest.mark.parametrize("ranks", [{}, {10: 4, 11: 5, 12: 6}, {**ALL, 13: 4}])
