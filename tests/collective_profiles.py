@@ -53,7 +53,7 @@ def pair(*, last: int = MEETINGS) -> Collectives:
     )
 
 
-def pipeline(*waits: tuple[int, int], messages: int = MEETINGS, between: int = 8 * MS) -> Collectives:
+def pipeline(*waits: tuple[int, int], messages: int = MEETINGS, between: int = 60 * MS) -> Collectives:
     """Four ranks, each of which sends to the next one; no collectives. ``waits``: of each of the three pairs, ns for
     which the receiver and the sender wait. Rank 1 waits for its loader, ``between`` ns for each message."""
     times = waits or ((0, 0), (0, 0), (0, 0))

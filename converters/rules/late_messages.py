@@ -33,10 +33,10 @@ class LateMessages(NamedTuple):
 
 
 def find(facts: Facts) -> list[Verdict]:
-    """A verdict for each communicator in which ranks wait for the messages of one for much of the time."""
-    return [
-        verdict for each in facts.collectives if each.messages and (verdict := _verdict(facts, each, each.messages))
-    ]
+    """A verdict for each communicator in which ranks wait for the messages of one for much of the time, those of most
+    time first."""
+    found = [_verdict(facts, each, each.messages) for each in facts.collectives if each.messages]
+    return sorted((each for each in found if each), key=lambda each: -each.time)
 
 
 def _verdict(facts: Facts, of: Collectives, messages: Messages) -> Verdict | None:
@@ -56,7 +56,10 @@ def _verdict(facts: Facts, of: Collectives, messages: Messages) -> Verdict | Non
         return None
     receivers.sort(key=lambda each: (-each.receiver_waited, each.receiver))
     senders.sort(key=lambda each: (-each.sender_waited, each.sender))
-    detail = LateMessages(of, of.ranks[place], tuple(receivers), tuple(senders), _excess(facts, of, messages, place))
+    excess = _excess(facts, of, messages, place)
+    if excess and excess.more < thresholds.LATE_ITSELF * beyond[place]:
+        return None  # it comes late, and nothing that it does says why
+    detail = LateMessages(of, of.ranks[place], tuple(receivers), tuple(senders), excess)
     return Verdict(RULE, LATE_MESSAGES, waited, 1, frozenset(each.pid for each in of.ranks), detail=detail)
 
 

@@ -18,7 +18,7 @@ def test_who_holds_up_others() -> None:
     assert messages.late_messages(verdict.detail, 10 * SECOND) == (
         "Rank 1 of train (pid 11) holds up others by its messages: rank 2 (pid 12) waits 60.0 % of the time for 100 of "
         "them, rank 0 (pid 10) waits 50.0 % of the time until it takes 100 messages: before, it is blocked in train "
-        "→ load_batch → read for 800 ms more than the other 3."
+        "→ load_batch → read for 6.00 s more than the other 3."
     )
 
 

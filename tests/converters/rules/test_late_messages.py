@@ -21,23 +21,27 @@ def found(of: Collectives) -> LateMessages | None:
     return late[0] if late else None
 
 
+def without_times(of: Collectives) -> Collectives:
+    """Ranks of which it is not known what they do between messages."""
+    assert of.messages
+    return replace(of, messages=replace(of.messages, between=(None,) * 4))
+
+
 def test_a_slow_stage_of_a_pipeline() -> None:
     """Rank 3 waits for rank 2, but that waits for rank 1, for which rank 0 waits, too."""
     late = found(late_messages())
     assert late and late.late.rank == 1
     assert [(each.sender, each.receiver) for each in (*late.receivers, *late.senders)] == [(1, 2), (0, 1)]
-    assert late.excess and (late.excess.kind, late.excess.more) == (WAITS, MEETINGS * 8 * MS)
+    assert late.excess and (late.excess.kind, late.excess.more) == (WAITS, MEETINGS * 60 * MS)
 
 
 def test_the_first_stage() -> None:
-    late = found(pipeline((5 * SECOND, 0), (5 * SECOND, 0), (5 * SECOND, 0)))
+    late = found(without_times(pipeline((5 * SECOND, 0), (5 * SECOND, 0), (5 * SECOND, 0))))
     assert late and late.late.rank == 0
 
 
 def test_without_times_no_cause_is_told() -> None:
-    of = late_messages()
-    assert of.messages
-    late = found(replace(of, messages=replace(of.messages, between=(None,) * 4)))
+    late = found(without_times(late_messages()))
     assert late and late.excess is None
 
 
@@ -50,7 +54,7 @@ def test_two_that_wait_for_each_other_in_turn() -> None:
 def test_several_that_hold_up_others(other: float, is_one: bool) -> None:
     """Rank 0 has 5 s of the waits, rank 2 ``other``."""
     times = (5 * SECOND, 0), (0, 0), (round(other * SECOND), 0)
-    late = found(pipeline(*times))
+    late = found(without_times(pipeline(*times)))
     assert (late is not None and late.late.rank == 0) is is_one
 
 
@@ -73,3 +77,19 @@ def test_few_messages_tell_nobody(number: int) -> None:
 def test_without_messages() -> None:
     assert found(one_late()) is None
     assert found(replace(one_late(), messages=Messages((), (None,) * 4))) is None
+
+
+@pytest.mark.parametrize(("share", "is_told"), [(1.05, True), (0.95, False)])
+def test_what_the_rank_does_for_longer_explains_a_part_of_the_waits(share: float, is_told: bool) -> None:
+    of = late_messages()
+    assert of.messages
+    waited = round(MEETINGS * 60 * MS / (thresholds.LATE_ITSELF * share))
+    messages = Messages((MessagePair(1, 2, 100, 0, 100, waited, 0),), of.messages.between)
+    assert (found(replace(of, messages=messages)) is not None) is is_told
+
+
+def test_the_one_that_costs_most_comes_first() -> None:
+    less, most = (without_times(pipeline((0, 0), (each * SECOND, 0), (0, 0))) for each in (5, 8))
+    profile = replace(profile_of(less), collectives=[less, most])
+    told = [verdict.detail.collectives.messages for verdict in find(read(profile).facts)]
+    assert told == [most.messages, less.messages]
