@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 KINDS = (
     "deadlock", "lock", "database-lock", "file-lock", "gil", "driver", "gpu", "io", "memory", "network", "peer",
     "child", "thread", "cores", "quota", "cpu", "polling", "slow-loader", "slow-step", "collective", "idle",
-    "unclear", "herd", "pool-anew",
+    "unclear", "herd", "pool-anew", "late-rank", "late-messages",
 )  # fmt: skip
 """Kinds of verdicts."""
 PREFIX = "real_"

@@ -42,6 +42,12 @@ def neutral(profile: Profile) -> Profile:
     changed: dict[str, Any] = {
         name: [parts.with_texts(part, text_of) for part in getattr(profile, name)] for name in parts.NAMES
     }
+    above = {str(each) for origin in profile.origins for each in Path(origin.cgroup).parents} - {"/", "."}
+    groups = above | {origin.cgroup for origin in profile.origins}
+    changed["group_limits"] = [
+        replace(each, cgroup="/job") if each.cgroup in groups else each for each in changed["group_limits"]
+    ]
+    changed["pressure"] = [each for each in changed["pressure"] if not each.cgroup or each.cgroup not in groups]
     changed["origins"] = [_of_job(each, changed["processes"]) for each in changed["origins"]]
     host = "host" if profile.host else ""
     comments = [
