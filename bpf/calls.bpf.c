@@ -179,8 +179,8 @@ int calls_waited(struct thread *t, u64 now, u64 waits)
 	return 0;
 }
 
-struct no_programs session_tail SEC(".maps"), enter_tail SEC(".maps"), return_tail SEC(".maps"),
-	begin_tail SEC(".maps");
+struct no_programs calls_session_tail SEC(".maps"), calls_enter_tail SEC(".maps"), calls_return_tail SEC(".maps"),
+	calls_begin_tail SEC(".maps");
 struct no_programs resumed_enter_tail SEC(".maps"), resumed_return_tail SEC(".maps"), resumed_drop_tail SEC(".maps");
 
 /* Entry and return in one: session links, since 6.13. A value other than 0 skips the return. */
@@ -198,14 +198,14 @@ static __always_inline int on_session(struct call_context *ctx, struct task_stru
 SEC("uprobe")
 int calls_session(struct call_context *ctx)
 {
-	on_own_stack(ctx, &session_tail);
+	on_own_stack(ctx, &calls_session_tail);
 	return on_session(ctx, bpf_get_current_task_btf(), true);
 }
 
 SEC("uprobe")
 int calls_enter(struct call_context *ctx)
 {
-	on_own_stack(ctx, &enter_tail);
+	on_own_stack(ctx, &calls_enter_tail);
 	on_call(ctx, bpf_get_attach_cookie(ctx), bpf_get_current_task_btf(), true);
 	return 0;
 }
@@ -213,7 +213,7 @@ int calls_enter(struct call_context *ctx)
 SEC("uprobe")
 int calls_return(struct call_context *ctx)
 {
-	on_own_stack(ctx, &return_tail);
+	on_own_stack(ctx, &calls_return_tail);
 	on_call_return(ctx, bpf_get_attach_cookie(ctx), bpf_get_current_task_btf(), true, false);
 	return 0;
 }
@@ -221,7 +221,7 @@ int calls_return(struct call_context *ctx)
 SEC("uprobe")
 int calls_begin(struct call_context *ctx)
 {
-	on_own_stack(ctx, &begin_tail);
+	on_own_stack(ctx, &calls_begin_tail);
 	add_begin(ctx, bpf_get_attach_cookie(ctx), bpf_get_current_task_btf(), true);
 	return 0;
 }
@@ -229,14 +229,14 @@ int calls_begin(struct call_context *ctx)
 SEC("uprobe")
 int calls_session_raw(struct call_context *ctx)
 {
-	on_own_stack(ctx, &session_tail);
+	on_own_stack(ctx, &calls_session_tail);
 	return on_session(ctx, (void *)bpf_get_current_task(), false);
 }
 
 SEC("uprobe")
 int calls_enter_raw(struct call_context *ctx)
 {
-	on_own_stack(ctx, &enter_tail);
+	on_own_stack(ctx, &calls_enter_tail);
 	on_call(ctx, bpf_get_attach_cookie(ctx), (void *)bpf_get_current_task(), false);
 	return 0;
 }
@@ -244,7 +244,7 @@ int calls_enter_raw(struct call_context *ctx)
 SEC("uprobe")
 int calls_return_raw(struct call_context *ctx)
 {
-	on_own_stack(ctx, &return_tail);
+	on_own_stack(ctx, &calls_return_tail);
 	on_call_return(ctx, bpf_get_attach_cookie(ctx), (void *)bpf_get_current_task(), false, false);
 	return 0;
 }
@@ -252,7 +252,7 @@ int calls_return_raw(struct call_context *ctx)
 SEC("uprobe")
 int calls_begin_raw(struct call_context *ctx)
 {
-	on_own_stack(ctx, &begin_tail);
+	on_own_stack(ctx, &calls_begin_tail);
 	add_begin(ctx, bpf_get_attach_cookie(ctx), (void *)bpf_get_current_task(), false);
 	return 0;
 }

@@ -193,19 +193,19 @@ ASKED_EVENTS("uprobe", user)
 ASKED_EVENTS("tracepoint", tracepoint)
 ASKED_EVENTS("kprobe", kernel)
 
-struct no_programs user_event_tail SEC(".maps");
+struct no_programs events_user_tail SEC(".maps");
 
 SEC("uprobe")
 int events_user(struct event_context *ctx)
 {
-	on_own_stack(ctx, &user_event_tail);
+	on_own_stack(ctx, &events_user_tail);
 	return on_user_event(ctx, bpf_get_current_task_btf(), true);
 }
 
 SEC("uprobe")
 int events_user_raw(struct event_context *ctx)
 {
-	on_own_stack(ctx, &user_event_tail);
+	on_own_stack(ctx, &events_user_tail);
 	return on_user_event(ctx, (void *)bpf_get_current_task(), false);
 }
 

@@ -47,7 +47,7 @@ struct interrupts {
 	u32 context; /* enum waker_context; WAKER_THREAD: no interrupt */
 	u32 number;
 	u32 softirq; /* its number + 1; 0: none */
-	u32 pad;
+	u32 follows; /* whether the softirq that runs follows on one that does what was put off */
 	u64 put_off; /* when the last softirq ended that does what was put off; ns */
 };
 
@@ -84,14 +84,18 @@ static __always_inline int on_interrupt(enum waker_context context, u32 number)
  * acknowledgements and repetitions are timers, what it holds back for the pace is sent by a timer or a tasklet. */
 #define SENDS_WHAT_WAS_PUT_OFF (1 << 1 /* TIMER */ | 1 << 6 /* TASKLET */ | 1 << 8 /* HRTIMER */)
 
+/* From one of them to the next. Others in between may take long: RCU's, and the scheduler's. */
 #define SAME_RUN_NS 50000
 
 static __always_inline int on_softirq(u32 softirq)
 {
 	struct interrupts *core = this_core();
 
-	if (core)
-		core->softirq = softirq + 1;
+	if (!core)
+		return 0;
+	core->softirq = softirq + 1;
+	if (!(1 << (softirq & 31) & (RAISED_BY_TASKS | SENDS_WHAT_WAS_PUT_OFF)))
+		core->follows = bpf_ktime_get_ns() - core->put_off <= SAME_RUN_NS;
 	return 0;
 }
 
@@ -102,7 +106,7 @@ static __always_inline int after_softirq(u32 softirq)
 	if (!core)
 		return 0;
 	core->softirq = 0;
-	if (1 << (softirq & 31) & SENDS_WHAT_WAS_PUT_OFF)
+	if (1 << (softirq & 31) & SENDS_WHAT_WAS_PUT_OFF || (!(1 << (softirq & 31) & RAISED_BY_TASKS) && core->follows))
 		core->put_off = bpf_ktime_get_ns();
 	return 0;
 }

@@ -98,7 +98,8 @@ def test_what_tcp_holds_back_until_an_acknowledgement(asks: str, holds: bool, tm
     assert "render()" not in ANSWERS.partition("while")[2]
     kept = tmp_path / "scan.d"
     with running(ANSWERS, asks) as pids:
-        run("-p", ",".join(map(str, pids)), "-d", "2", "-o", str(kept), command=TRACE_SCAN).check_succeeded()
+        scope = ("-p", ",".join(map(str, pids)), "-d", "2", "--budget", "100%")
+        run(*scope, "-o", str(kept), command=TRACE_SCAN).check_succeeded()
     answer = json.loads((kept / folder.SUMMARY).read_text())["summary"]["answer"]
     assert ("TCP holds back what was sent" in answer[0]) == holds, answer
 

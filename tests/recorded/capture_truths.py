@@ -22,11 +22,6 @@ DIAGNOSES = {
     "crowd": Truth(("cores",), ("crowd",), ("threads",)),
     "flock": Truth(("file-lock",), ("3 main threads",), ("update_index", "flock")),
     "fsync": Truth(("io",), ("main thread of fsync",), ("append_record", "fsync")),
-    "gpu_ranks_busy": Truth(("late-rank",), ("Rank 1 ",), ("augment",)),
-    "gpu_ranks_checkpoint": Truth(("late-rank",), ("Rank 0 ",), ("save_checkpoint", "write")),
-    "gpu_ranks_loader": Truth(("late-rank",), ("Rank 2 ",), ("load_batch", "read_shard")),
-    "gpu_ranks_missing": Truth(("collective",), ("rank 1 .* is not in it",), ("Queue.get",)),
-    "gpu_ranks_pipeline": Truth(("late-messages",), ("Rank 1 ",), ("stage", "read_shard", "rank 2")),
     "idle_threads": Truth(("io",), ("main thread of idle_threads",), ("rebuild_index", "fdatasync")),
     "inside_a_library": Truth(
         ("database-lock",), ("main thread of inside_a_librar",), ("answer_requests → save_session", "SQLite")
@@ -62,7 +57,17 @@ DIAGNOSES = {
 }
 """Truths of the programs of tests/diagnoses."""
 
+GPU_RANKS = {
+    "gpu_ranks_busy": Truth(("late-rank",), ("Rank 1 ",), ("augment",)),
+    "gpu_ranks_checkpoint": Truth(("late-rank",), ("Rank 0 ",), ("save_checkpoint", "write")),
+    "gpu_ranks_loader": Truth(("late-rank",), ("Rank 2 ",), ("load_batch", "read_shard")),
+    "gpu_ranks_missing": Truth(("collective",), ("rank 1 .* is not in it",), ("Queue.get",)),
+    "gpu_ranks_pipeline": Truth(("late-messages",), ("Rank 1 ",), ("stage", "read_shard", "rank 2")),
+}
+"""Truths of `gpu_ranks.py` of jobs/programs, four ranks on one GPU (docs/nccl.md): recorded by hand."""
+
 TRUTHS: dict[str, Truth] = {
+    **GPU_RANKS,
     **DIAGNOSES,
     **{job.capture(command): job.truth for job in JOBS for command in job.commands},
 }

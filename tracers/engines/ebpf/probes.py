@@ -367,6 +367,7 @@ def load_shape(options: ProbeOptions, shape: Shape) -> Object:
             for name, value in each.items():
                 loaded.set_variable(name, value)
         _size_maps(loaded, options, shape)
+        further_programs.leave_out_tails(loaded, names)
         loaded.load()
     except BaseException:
         loaded.close()
