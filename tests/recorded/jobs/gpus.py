@@ -13,6 +13,9 @@ TORCH = {"torch": "PyTorch with CUDA (PyPI)"}
 _STARTS = 10
 """Seconds until such a program trains: CUDA and the first kernels take their time."""
 _RUNS = 20
+RECORDED_BY_HAND = ("gpu_ranks.py",)
+"""Programs of several ranks on one GPU, which need an NCCL that allows it (docs/nccl.md): `capture_truths` has their
+captures."""
 
 
 def started(script: str, number: int = 1) -> Callable[[Stage], Sequence[int]]:
