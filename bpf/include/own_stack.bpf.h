@@ -12,8 +12,9 @@
 
 static const volatile bool makes_tail_calls; /* never true */
 
-/* Empty. One for each kind of programs, named as they are, see tracers/engines/ebpf/further_programs.py: since 6.18 (4540aed51b12, "bpf: Enforce expected_attach_type for tailcall
- * compatibility"), all programs that use one are to be of one kind. */
+/* Empty. One for each kind of programs, named as they are (tracers/engines/ebpf/further_programs.py): since 6.18
+ * (4540aed51b12, "bpf: Enforce expected_attach_type for tailcall compatibility"), all programs that use one are to be of
+ * one kind. */
 struct no_programs {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, 1);
